@@ -98,7 +98,7 @@ void say_outcome(const PruneSetup& setup, const PruneReport& report) {
                  report.believed.candidate, " as searched), ",
                  human(architecture::num_parameters(report.output)), " of ",
                  human(architecture::num_parameters(report.input)), " parameters left (target ",
-                 human(report.parameters_target), "), worst source ",
+                 report.size.short_text(report.target), "), worst source ",
                  report.sources[report.evaluation.worst_source]));
 }
 
@@ -154,6 +154,14 @@ std::string why_unseen_lose_more(const PruneReport& report) {
                     "calibration_tokens, or give sources whose documents are more alike.");
 }
 
+std::string why_not_faster(double seconds_before, double seconds_after) {
+  if (seconds_after < seconds_before) return {};
+  return base::join(std::fixed, std::setprecision(1), "a forward pass of the smaller model takes ",
+                    1000 * seconds_after, " ms, and of the whole one ", 1000 * seconds_before,
+                    " ms: on this machine it is not faster; time texts by retort bench generate, or give "
+                    "target a latency.");
+}
+
 model::Weights make_weights(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
                             const MeasuredCandidate& chosen) {
   auto sliced = proved_slice(setup, evaluator, chosen.kept).weights;
@@ -168,7 +176,8 @@ PruneResult make_result(const PruneSetup& setup, const ResolvedPlan& plan, const
   report_torn_layers(setup, weights);
   PruneReport report{.input = setup.input.config,
                      .output = weights.config,
-                     .parameters_target = plan.target_parameters,
+                     .size = plan.size,
+                     .target = plan.target,
                      .kept = chosen.kept,
                      .sliced_output_difference = difference,
                      .compared_after_compensation = evaluator.after_compensation(),

@@ -30,6 +30,9 @@ std::string why_worse(const PruneReport& report);
 /// chance of documents; empty where they do not, or where either are too few for an interval.
 std::string why_unseen_lose_more(const PruneReport& report);
 
+/// Why a smaller model brings no speed on this machine; empty where it does.  Seconds are of a forward pass.
+std::string why_not_faster(double seconds_before, double seconds_after);
+
 /// Times of the parts of the input and of `models`, on sequences as long as the calibration text's.
 eval::SpeedTable speed_of(const PruneSetup& setup, std::vector<architecture::Config> models);
 

@@ -70,21 +70,20 @@ std::string describe(const Move& move) {
 }
 
 ModelSpace::ModelSpace(const architecture::Config& input, const PruneOptions& options, std::int64_t target,
-                       const calibrate::UnitScores& scores)
-    : input_(input) {
+                       const calibrate::UnitScores& scores, Size size)
+    : input_(input), size_(std::move(size)), all_(size_.of(input)) {
   take_scores(scores);
-  const auto all = architecture::num_parameters(input);
-  space_.least_removed = all - target;
-  space_.most_removed =
-      options.stepwise() ? all
-                         : space_.least_removed +
-                               static_cast<std::int64_t>(options.search.tolerance * static_cast<double>(all));
+  space_.least_removed = all_ - target;
+  space_.most_removed = options.stepwise()
+                            ? all_
+                            : space_.least_removed + static_cast<std::int64_t>(options.search.tolerance *
+                                                                               static_cast<double>(all_));
   space_.admits = [this](const search::State& state) { return admits(state); };
   for (std::int64_t block = 0; block < std::ssize(input.blocks); ++block) add_by_block(options, block);
   if (options.units == Units::uniform) add_uniform(options);
-  require_enough(all);
+  require_enough();
   search::validate(space_);
-  take_nearest(all);
+  take_nearest();
 }
 
 void ModelSpace::take_scores(const calibrate::UnitScores& scores) {
@@ -94,20 +93,20 @@ void ModelSpace::take_scores(const calibrate::UnitScores& scores) {
       complete(scores_of(scores_, part, block), architecture::count_of(input_, part, block));
 }
 
-void ModelSpace::require_enough(std::int64_t all) const {
+void ModelSpace::require_enough() const {
   search::State every;
   for (std::size_t unit = 0; unit < space_.units.size(); ++unit) every.push_back(space_.highest(unit));
   if (every.empty()) return;  // which validate() refuses
-  const auto least = all - space_.removed(every);
-  base::require<base::UsageError>(
-      least <= all - space_.least_removed, "prune: target: expected at least ", least, " parameters (",
-      static_cast<double>(least) / static_cast<double>(all), " of this model's ", all,
-      "), which stay where all units are gone, found ", all - space_.least_removed,
-      "; choose at least that, or more kinds of units.");
+  const auto least = all_ - space_.removed(every), found = all_ - space_.least_removed;
+  base::require<base::UsageError>(least <= found, "prune: target: expected at least ", size_.text(least),
+                                  " (", static_cast<double>(least) / static_cast<double>(all_),
+                                  " of this model's ", size_.text(all_),
+                                  "), which stay where all units are gone, found ", size_.text(found),
+                                  "; choose at least that, or more kinds of units.");
 }
 
 // Units are few and large where only blocks or halves of them may go.
-void ModelSpace::take_nearest(std::int64_t all) {
+void ModelSpace::take_nearest() {
   auto reach = search::reach(space_);
   if (!reach) return;
   std::int64_t every_unit = 0;
@@ -116,13 +115,13 @@ void ModelSpace::take_nearest(std::int64_t all) {
   if (reach->from && *reach->from <= space_.most_removed) return;
   const auto asked = space_.least_removed;
   const bool pruned_above = reach->below > 0;
-  base::require<base::UsageError>(reach->from || pruned_above,
-                                  "prune: target: expected a size that the units reach, found ", all - asked,
-                                  " of ", all, " parameters; choose finer units.");
+  base::require<base::UsageError>(
+      reach->from || pruned_above, "prune: target: expected a size that the units reach, found ",
+      size_.text(all_ - asked), " of ", size_.text(all_), "; choose finer units.");
   const bool below_is_nearer = reach->from && (!pruned_above || *reach->from - asked < asked - reach->below);
   const auto removed = below_is_nearer ? *reach->from : reach->below;
   space_.least_removed = space_.most_removed = removed;
-  nearest_size_ = all - removed;
+  nearest_size_ = all_ - removed;
 }
 
 void ModelSpace::add_by_block(const PruneOptions& options, std::int64_t block) {
@@ -144,9 +143,7 @@ void ModelSpace::add_by_block(const PruneOptions& options, std::int64_t block) {
 }
 
 void ModelSpace::count_together() {
-  space_.removed_together = [this](const search::State& state) {
-    return architecture::num_parameters(input_) - parameters(state);
-  };
+  space_.removed_together = [this](const search::State& state) { return all_ - size_of(candidate(state)); };
 }
 
 void ModelSpace::add_uniform(const PruneOptions& options) {
@@ -165,10 +162,8 @@ void ModelSpace::add_uniform(const PruneOptions& options) {
 void ModelSpace::add(Removable removable, const std::string& name) {
   const auto levels = static_cast<std::int32_t>(removable.part ? removable.widths.size() : 2);
   search::Unit unit{.name = name, .removed = {0}};
-  const auto all = architecture::num_parameters(input_);
   for (std::int32_t level = 1; level < levels; ++level)
-    unit.removed.push_back(
-        all - architecture::parameters_of(input_, applied(architecture::whole(input_), removable, level)));
+    unit.removed.push_back(all_ - size_of(applied(architecture::whole(input_), removable, level)));
   removables_.push_back(std::move(removable));
   space_.units.push_back(std::move(unit));
 }
@@ -251,8 +246,8 @@ search::Proxy ModelSpace::proxy_of(const std::vector<calibrate::Influence>& infl
   return proxy;
 }
 
-std::int64_t ModelSpace::parameters(const search::State& state) const {
-  return architecture::parameters_of(input_, candidate(state));
+std::int64_t ModelSpace::size_of(const architecture::Kept& candidate) const {
+  return size_.of(architecture::config_of(input_, candidate));
 }
 
 double ModelSpace::work(const search::State& state) const {

@@ -10,6 +10,7 @@
 #include "retort/calibrate/influence.h"
 #include "retort/calibrate/ranking.h"
 #include "retort/prune/options.h"
+#include "retort/prune/size.h"
 #include "retort/search/proxy.h"
 #include "retort/search/space.h"
 
@@ -28,11 +29,11 @@ class ModelSpace {
  public:
   /// `scores`: a narrower MLP, attention or hidden state keeps what has the highest; those that are empty
   /// count as equal.
-  /// A state is feasible from `target` down to `target` - tolerance * the model's parameters.  Units that are
-  /// few and large may reach no size there: then their nearest size takes the target's place.  Throws
+  /// A state is feasible from `target` down to `target` - tolerance * the model's size.  Units that are few
+  /// and large may reach no size there: then their nearest size takes the target's place.  Throws
   /// UsageError: a target below what any units leave; uniform units for blocks that differ.
   ModelSpace(const architecture::Config& input, const PruneOptions& options, std::int64_t target,
-             const calibrate::UnitScores& scores);
+             const calibrate::UnitScores& scores, Size size = {});
 
   ModelSpace(const ModelSpace&) = delete;  // the space refers to this object
   ModelSpace& operator=(const ModelSpace&) = delete;
@@ -64,15 +65,17 @@ class ModelSpace {
   void count_together();  // where what units remove does not add up
   void add_by_block(const PruneOptions& options, std::int64_t block);
   void add(Removable removable, const std::string& name);
-  void require_enough(std::int64_t all) const;
-  void take_nearest(std::int64_t all);
+  void require_enough() const;
+  void take_nearest();
   void take_scores(const calibrate::UnitScores& scores);
   bool admits(const search::State& state) const;
-  std::int64_t parameters(const search::State& state) const;
+  std::int64_t size_of(const architecture::Kept& candidate) const;
   architecture::Kept applied(const architecture::Kept& candidate, const Removable& removable,
                              std::int32_t level) const;
 
   architecture::Config input_;
+  Size size_;
+  std::int64_t all_;  ///< size of the input
   calibrate::UnitScores scores_;
   search::State ranked_state_;  // whose parts the scores are of; empty: the whole model
   architecture::Kept ranked_;

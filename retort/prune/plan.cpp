@@ -216,6 +216,7 @@ struct PruneSizes {
   std::vector<shard::MemoryItem> ranking(bool offloaded) const;
   std::vector<shard::MemoryItem> search(bool offloaded) const;
   std::vector<shard::MemoryItem> making(bool offloaded) const;
+  std::vector<shard::MemoryItem> timing() const;
   std::vector<shard::MemoryItem> largest_phase(bool offloaded) const;
 };
 
@@ -320,6 +321,13 @@ std::vector<shard::MemoryItem> PruneSizes::making(bool offloaded) const {
                 logits + 2 * batch_tokens * config.hidden_size * item)}};
 }
 
+std::vector<shard::MemoryItem> PruneSizes::timing() const {
+  if (!options.target.is_time()) return {};
+  const auto device = path == ops::Path::cpu ? c10::Device(c10::kCPU) : c10::Device(c10::kCUDA);
+  return {{"models of random weights that are timed",
+           eval::token_times_bytes(config, token_time_options(options.target, device))}};
+}
+
 std::vector<shard::MemoryItem> PruneSizes::largest_phase(bool offloaded) const {
   const auto total = [](const std::vector<shard::MemoryItem>& items) {
     std::int64_t bytes = 0;
@@ -327,7 +335,7 @@ std::vector<shard::MemoryItem> PruneSizes::largest_phase(bool offloaded) const {
     return bytes;
   };
   auto largest = making(offloaded);
-  for (auto& other : {ranking(offloaded), search(offloaded)})
+  for (auto& other : {ranking(offloaded), search(offloaded), timing()})
     if (total(other) > total(largest)) largest = other;
   return largest;
 }
@@ -368,7 +376,8 @@ PruneWork work_of(const architecture::Config& config, std::int64_t text_tokens, 
     work.search = {.most = budget_of(options, least), .least = least.tokens()};
   }
   const ModelSpace space(config, options, target_parameters(config, options), {});
-  work.nearest_parameters = space.nearest_size().value_or(0);
+  work.times_parts = options.target.is_time();
+  work.nearest_parameters = work.times_parts ? 0 : space.nearest_size().value_or(0);
   work.nearest_share = static_cast<double>(work.nearest_parameters) /
                        static_cast<double>(architecture::num_parameters(config));
   const auto [least, most] =
@@ -389,6 +398,7 @@ std::string describe(const PruneWork& work) {
         "no units of this model reach the target within search.tolerance below it, so the nearest size is "
         "taken, ",
         work.nearest_parameters, " parameters (", std::lround(1000 * work.nearest_share) / 10.0, " %); ");
+  if (work.times_parts) text = "times parts of the model, of which the sizes that reach the target follow; ";
   text += "reads " + tokens(work.text_tokens) + " of calibration text";
   if (work.fitted_inputs > 0)
     text += base::join(", five eighths of them for fits of up to ", work.fitted_inputs, " inputs");
@@ -484,10 +494,10 @@ void require_affordable(const architecture::Config& input, const std::vector<cal
                       kSearchBatchTokens);
 }
 
-ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
+ResolvedPlan resolved(const PruneSetup& setup, const Size& size, std::int64_t batch_tokens) {
   const auto& input = setup.input;
   const auto& options = setup.options;
-  const auto target = target_parameters(input.config, options);
+  const auto parameters = target_parameters(input.config, options);
   std::int64_t longest = 0;
   const auto together = std::max(batch_tokens, compress::CompensationOptions{}.batch_tokens);
   for (const auto& batch : calibrate::batch_places(setup.sources, input.config.vocab_size, together))
@@ -507,7 +517,9 @@ ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens) {
   for (const auto& warning : calibrate::warnings_of_cut(split, "prune", "f looks smaller than it is"))
     setup.observer.message(record::Level::warning, warning);
   warn_of_little_text(setup, split);
-  return {.target_parameters = target,
+  return {.target_parameters = parameters,
+          .size = size,
+          .target = target_of(input.config, options, size),
           .budget_tokens = search.most,
           .text = std::move(split),
           .ranking = ranking_options(options),

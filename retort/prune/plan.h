@@ -9,6 +9,7 @@
 #include "retort/prune/evaluator.h"
 #include "retort/prune/options.h"
 #include "retort/prune/setup.h"
+#include "retort/prune/size.h"
 #include "retort/shard/memory_plan.h"
 
 namespace retort::prune {
@@ -81,6 +82,7 @@ struct PruneWork {
   std::int64_t nearest_parameters =
       0;                     ///< of the size that takes the target's place, where units reach none there
   double nearest_share = 0;  ///< of the model
+  bool times_parts = false;  ///< first, for a target that is a time
 };
 /// Without `search`, the most that it may come to with the documents yet unread.  Throws UsageError for a
 /// target that a search cannot reach.
@@ -91,8 +93,10 @@ std::string describe(const PruneWork& work);
 
 /// What the options of a stage mean for its model and text.
 struct ResolvedPlan {
-  std::int64_t target_parameters = 0;
-  std::int64_t budget_tokens = 0;  ///< of a search over a space; 0: no limit
+  std::int64_t target_parameters = 0;  ///< of a target that is a time, about
+  Size size = {};                      ///< what the target limits
+  std::int64_t target = 0;             ///< in it
+  std::int64_t budget_tokens = 0;      ///< of a search over a space; 0: no limit
   calibrate::TextSplit text;
   calibrate::RankingOptions ranking;
   EvaluatorOptions evaluation;        ///< how candidates are compared, but for what compensation is fitted to
@@ -113,7 +117,7 @@ void require_affordable(const architecture::Config& input, const std::vector<cal
 /// what memory is needed and keeps hidden states on disk where it has to.  Throws MemoryError where even that
 /// does not fit, UsageError for an impossible target or a budget that cannot pay the least search, DataError
 /// for unusable text.
-ResolvedPlan resolved(const PruneSetup& setup, std::int64_t batch_tokens);
+ResolvedPlan resolved(const PruneSetup& setup, const Size& size, std::int64_t batch_tokens);
 
 /// Compares candidates on what the plan chooses by.  `setup` and `plan` have to outlive it.
 Evaluator evaluator_of_candidates(const PruneSetup& setup, const ResolvedPlan& plan);

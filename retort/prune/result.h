@@ -17,6 +17,7 @@
 #include "retort/model/weights.h"
 #include "retort/prune/model_space.h"
 #include "retort/prune/options.h"
+#include "retort/prune/size.h"
 
 namespace retort::prune {
 
@@ -83,7 +84,8 @@ struct Believed {
 /// All that is said of a prune stage.  It says every loss increase relative to the input.
 struct PruneReport {
   architecture::Config input, output;
-  std::int64_t parameters_target = 0;
+  Size size = {};           ///< what the target limits
+  std::int64_t target = 0;  ///< in it
   architecture::Kept kept;
   double sliced_output_difference = 0;  ///< of the sliced and the masked model, see Evaluator
   bool compared_after_compensation = false;

@@ -102,7 +102,13 @@ base::Json to_json(const PruneReport& report) {
         report.compensation ? compress::to_json(*report.compensation) : base::Json(nullptr);
   }
   json[keys::kBelieved] = to_json(report.believed);
-  json[keys::kParametersTarget] = report.parameters_target;
+  if (const auto* times = report.size.times())
+    json[keys::kLatency] = {{keys::kTargetSeconds, report.size.seconds(report.target)},
+                            {keys::kSecondsBefore, times->seconds(report.input)},
+                            {keys::kSecondsAfter, times->seconds(report.output)},
+                            {keys::kTimes, times->to_json()}};
+  else
+    json[keys::kParametersTarget] = report.target;
   json[keys::kMemoryPlannedBytes] = report.memory_planned_bytes;
   json[keys::kMemoryUnusedBytes] = report.memory_unused_bytes;
   if (search) {

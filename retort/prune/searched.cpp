@@ -132,11 +132,17 @@ void log_outcome(const PruneSetup& setup, const PruneReport& report) {
                                                          course.evaluations, " evaluations"));
 }
 
+void warn_of_no_gain(const PruneSetup& setup, const PruneReport& report) {
+  const auto& speed = report.speed;
+  const auto why = why_not_faster(speed.seconds(report.input), speed.seconds(report.output));
+  if (!why.empty()) setup.observer.message(record::Level::warning, "prune: " + why);
+}
+
 PruneResult led_search(const PruneSetup& setup, const ResolvedPlan& plan, const Evaluator& evaluator,
                        SharedEvaluator& shared, const std::function<void(const model::Weights&)>& on_tied) {
   const auto scores = scores_of(setup, plan);
-  const ModelSpace space(setup.input.config, setup.options, plan.target_parameters,
-                         calibrate::unit_scores(scores));
+  const ModelSpace space(setup.input.config, setup.options, plan.target, calibrate::unit_scores(scores),
+                         plan.size);
   SavedLines file(setup.place.saved_file, search_fingerprint(setup, plan, evaluator), setup.observer);
   const auto search = [&](Journal& journal) {
     return ModelSearch{setup, plan, evaluator, shared, scores, space, journal};
@@ -161,8 +167,9 @@ PruneResult prune_searched(const PruneSetup& setup,
   const auto start = std::chrono::steady_clock::now();
   ResolvedPlan plan;
   const bool steps = setup.options.stepwise();
+  const auto size = size_of(setup);
   comm::agree(setup.group, [&] {
-    plan = resolved(setup, steps ? calibrate::kCalibrationBatchTokens : kSearchBatchTokens);
+    plan = resolved(setup, size, steps ? calibrate::kCalibrationBatchTokens : kSearchBatchTokens);
   });
   const auto evaluator = evaluator_of_candidates(setup, plan);
   PruneResult result;
@@ -173,6 +180,7 @@ PruneResult prune_searched(const PruneSetup& setup,
                    : led_search(setup, plan, evaluator, shared, on_tied);
     result.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (!steps) log_outcome(setup, result.report);
+    warn_of_no_gain(setup, result.report);
   });
   return result;
 }

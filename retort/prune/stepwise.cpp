@@ -59,7 +59,7 @@ class Stepwise {
         file_(setup.place.saved_file,
               objective_identity(setup.input, evaluator, plan.text, setup.options.objective).dump(),
               setup.observer),
-        space_(setup.input.config, setup.options, plan.target_parameters, {}),
+        space_(setup.input.config, setup.options, plan.target, {}, plan.size),
         journal_(space_.space(), [this](auto tasks, const auto& tell) { measure(tasks, tell); },
                  {.rungs = kBoundRungs, .charge = [this](const search::Task& task) {
                     return task.state == space_.space().whole() ? 0.0 : 1.0;
@@ -173,7 +173,7 @@ class Stepwise {
         base::join("prune step ", number, ": ", describe(decision.chosen.move), ": loss increase ",
                    std::fixed, std::setprecision(4), decision.chosen.objective, " nats/token, ",
                    human(decision.parameters), " of ", human(architecture::num_parameters(input)),
-                   " parameters left (target ", human(plan_.target_parameters), ")"));
+                   " parameters left (target ", plan_.size.short_text(plan_.target), ")"));
     decisions_.push_back(std::move(decision));
   }
 

@@ -48,6 +48,10 @@ void check_options(const architecture::Config& input, const PruneOptions& option
       "prune: narrowing needs blocks of one shape with dense MLPs, which this model does not "
       "have; switch heads and channels off.");
   require_removable(input, options);
+  base::require<base::UsageError>(
+      !options.target.is_time() || !options.hidden,
+      "prune: hidden: expected false where the target is a time, found true: times "
+      "of parts are of one hidden size; set hidden: false.");
   const auto& weights = options.objective;
   base::require<base::UsageError>(
       weights.perplexity >= 0 && weights.kl >= 0 && weights.perplexity + weights.kl > 0,
@@ -100,6 +104,16 @@ std::int64_t parameters_with_blocks(const architecture::Config& input, const Pru
   return all - (blocks - left) * (all - smaller);
 }
 
+// Before times are known: as many parameters of the blocks go as time shall, about.
+std::int64_t parameters_for_time(const architecture::Config& input, const Target& target) {
+  constexpr double kUnknownShare = 0.5, kLeastShare = 0.25;
+  const auto share = std::max(kLeastShare, target.latency > 0 ? target.latency : kUnknownShare);
+  double blocks = 0;
+  for (const auto& block : input.blocks)
+    blocks += static_cast<double>(architecture::matrix_parameters(block, input.hidden_size));
+  return architecture::num_parameters(input) - static_cast<std::int64_t>(std::ceil((1 - share) * blocks));
+}
+
 }  // namespace
 
 std::int64_t target_parameters(const architecture::Config& input, const PruneOptions& options) {
@@ -109,10 +123,12 @@ std::int64_t target_parameters(const architecture::Config& input, const PruneOpt
   // What other units reach, their search space knows.
   const auto least = options.units == Units::uniform ? smallest_parameters(input, options) : 1;
   base::require<base::UsageError>(
-      (target.parameters_fraction > 0) + (target.parameters > 0) + (target.blocks > 0) == 1,
-      "prune: target: expected one of a fraction of the parameters, their number and a number of blocks, "
-      "found "
+      (target.parameters_fraction > 0) + (target.parameters > 0) + (target.blocks > 0) +
+              (target.latency > 0) + (target.milliseconds > 0) + (target.tokens_per_second > 0) ==
+          1,
+      "prune: target: expected one of a share or number of parameters, a number of blocks, and a time, found "
       "none or several; give one.");
+  if (target.is_time()) return parameters_for_time(input, target);
   if (target.blocks > 0) return parameters_with_blocks(input, options);
   const auto wanted =
       target.parameters > 0

@@ -15,8 +15,9 @@ std::int64_t usual_width_multiple(const architecture::Config& input);
 /// Throws UsageError where options would remove a part that a model like this has to keep.
 void require_removable(const architecture::Config& input, const PruneOptions& options);
 
-/// The target as a number of parameters.  Throws UsageError, with the reachable range, for one that no
-/// sequence of steps reaches, and for options that exclude each other or do not fit the model.
+/// The target as a number of parameters, of a time about; size.h has the target itself.  Throws UsageError,
+/// with the reachable range, for one that no sequence of steps reaches, and for options that exclude each
+/// other or do not fit the model.
 std::int64_t target_parameters(const architecture::Config& input, const PruneOptions& options);
 
 }  // namespace retort::prune

@@ -130,6 +130,11 @@ inline constexpr Key kCostBefore{"cost_before"};
 // Prune.
 inline constexpr Key kParametersBefore{"parameters_before"};
 inline constexpr Key kParametersTarget{"parameters_target"};
+inline constexpr Key kLatency{"latency"};
+inline constexpr Key kTargetSeconds{"target_seconds"};
+inline constexpr Key kSecondsBefore{"seconds_before"};
+inline constexpr Key kSecondsAfter{"seconds_after"};
+inline constexpr Key kTimes{"times"};
 inline constexpr Key kParametersAfter{"parameters_after"};
 inline constexpr Key kBlocksBefore{"blocks_before"};
 inline constexpr Key kWidthBefore{"width_before"};

@@ -358,6 +358,11 @@ Html pruning_totals(const Json& result) {
   Html line = Html("From " + count(before) + " to " + count(after) + " parameters, " +
                    percent(*after / *before) + " of the original");
   if (target) line += "; the target was " + count(target);
+  const auto& latency = field(result, keys::kLatency);
+  const auto taken = [&](record::Key key) { return fixed(1000 * number(latency, key).value_or(0), 2); };
+  if (number(latency, keys::kSecondsAfter))
+    line += "; by the times of its parts a token takes " + taken(keys::kSecondsAfter) + " ms instead of " +
+            taken(keys::kSecondsBefore) + ", the target was " + taken(keys::kTargetSeconds) + " ms";
   const auto hidden = indices(field(field(result, keys::kKept), keys::kHidden), kMaxChannels).size();
   if (const auto all = number(result, keys::kHiddenBefore);
       all && hidden > 0 && static_cast<double>(hidden) < *all)

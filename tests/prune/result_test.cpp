@@ -50,6 +50,12 @@ prune::PruneReport whole_report() {
   return report;
 }
 
+TEST(PruneReport, SaysWhereASmallerModelIsNoFaster) {
+  EXPECT_EQ(prune::why_not_faster(0.041, 0.034), "");
+  EXPECT_SAYS(prune::why_not_faster(0.034, 0.041),
+              "takes 41.0 ms, and of the whole one 34.0 ms: on this machine it is not faster");
+}
+
 TEST(PruneReport, TellsCompensationThatDidNothingFromNone) {
   auto report = whole_report();
   EXPECT_FALSE(to_json(report).contains("compensation"));

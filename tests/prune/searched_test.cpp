@@ -225,6 +225,29 @@ TEST(SearchedModel, InfluenceIsOneMinusTheCosine) {
   EXPECT_NEAR(after.block, after.mlp, 1e-12);
 }
 
+TEST(SearchedModel, ReachesATimeThatIsMeasuredOnce) {
+  const auto input = small_model();
+  record::Observer observer;
+  const test::TemporaryDirectory directory;
+  auto options = options_of(Units::per_layer, SearchMethod::additive);
+  options.hidden = false;
+  options.target = {.latency = 0.7, .context = 32};
+  const auto run = [&] {
+    return prune_searched({input, text(), options, observer, {directory / "search.jsonl"}}).report;
+  };
+  const auto report = run();
+  const auto& times = *report.size.times();
+  EXPECT_LE(times.seconds(report.output), 0.701 * times.seconds(report.input));
+  EXPECT_GT(times.seconds(report.output), 0.5 * times.seconds(report.input));
+  const auto json = prune::to_json(report);
+  EXPECT_FALSE(json.contains("parameters_target"));
+  EXPECT_NEAR(json.at("latency").at("target_seconds"), 0.7 * times.seconds(report.input), 1e-9);
+  // Another measurement would give other times.
+  EXPECT_EQ(prune::to_json(run()).at("latency"), json.at("latency"));
+  options.target.batch = 2;
+  EXPECT_NE(prune::to_json(run()).at("latency"), json.at("latency"));
+}
+
 TEST(SearchedModel, TabuFindsTheBestOfAllSubsets) {
   const auto input = small_model();
   record::Observer observer;

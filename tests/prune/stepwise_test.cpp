@@ -156,8 +156,7 @@ TEST(Stepwise, TakesTheStepsOfABruteForceSearch) {
       const auto input = test::tiny_model(test::tiny_config(4, 24), seed);
       const auto sources = test::random_domains(input.config.vocab_size, 2);
       const auto result = prune_searched({input, sources, plain(fraction), observer});
-      const auto expected =
-          BruteForce(input, sources, options_for(fraction)).run(result.report.parameters_target);
+      const auto expected = BruteForce(input, sources, options_for(fraction)).run(result.report.target);
       EXPECT_EQ(result.report.kept, expected) << seed << " " << fraction;
     }
 }

@@ -112,6 +112,64 @@ TEST(Target, MayBeANumberOfBlocks) {
   EXPECT_SAYS(refusal(), "expected units: blocks, found 'per_layer'");
 }
 
+prune::Size made_up_times(const architecture::Config& config) {
+  const auto& attention = *config.blocks.front().attention;
+  const auto groups = attention.num_kv_heads, width = architecture::mlp_width(config.blocks.front());
+  const auto name =
+      base::join("attention of ", attention.num_heads / groups, " heads of ", attention.head_dim, " a group");
+  const base::Json json = {{"batch", 2},
+                           {"other_seconds", 0.002},
+                           {"seconds", {{"MLP", {{width, 0.001}}}, {name, {{1, 0.0005}, {groups, 0.001}}}}}};
+  return {eval::TokenTimes(json), config};
+}
+
+TEST(Target, MayBeATime) {
+  const auto config = test::tiny_config(4);
+  const auto size = made_up_times(config);
+  const auto whole = size.of(config);
+  EXPECT_NEAR(size.seconds(whole), 0.010, 1e-6);
+  prune::PruneOptions options;
+  options.target = {.latency = 0.8};
+  EXPECT_NEAR(size.seconds(prune::target_of(config, options, size)), 0.008, 1e-7);
+  options.target = {.milliseconds = 7};
+  EXPECT_NEAR(size.seconds(prune::target_of(config, options, size)), 0.007, 1e-7);
+  options.target = {.tokens_per_second = 400, .batch = 2};
+  const auto target = prune::target_of(config, options, size);
+  EXPECT_NEAR(size.seconds(target), 0.005, 1e-7);
+  EXPECT_LT(prune::target_parameters(config, options), architecture::num_parameters(config));
+  const prune::ModelSpace model(config, options, target, {}, size);
+  const auto& space = model.space();
+  EXPECT_FALSE(space.removed_together);  // so that the additive search takes them
+  auto state = space.whole();
+  for (std::size_t unit = 0; unit < state.size(); ++unit) {
+    state[unit] = space.highest(unit) / 2;
+    EXPECT_EQ(whole - size.of(architecture::config_of(config, model.candidate(state))), space.removed(state));
+  }
+  const auto refusal = [&] {
+    return test::message_of<base::UsageError>(
+        [&] { prune::ModelSpace(config, options, prune::target_of(config, options, size), {}, size); });
+  };
+  options.target = {.milliseconds = 10.5};
+  EXPECT_SAYS(refusal(), "expected less than the 10.000 ms a token of the whole model, found 10.5 ms");
+  options.target = {.milliseconds = 1};
+  EXPECT_SAYS(refusal(), "expected at least 2.000 ms a token");
+  options.target = {.latency = 0.5};
+  options.hidden = true;
+  EXPECT_SAYS(test::message_of<base::UsageError>([&] { prune::target_parameters(config, options); }),
+              "set hidden: false");
+}
+
+TEST(Target, OfATimeTakesTheNearestNumberOfBlocks) {
+  const auto config = test::tiny_config(4);
+  const auto size = made_up_times(config);
+  prune::PruneOptions options;
+  options.units = prune::Units::blocks;
+  options.target = {.latency = 0.77};
+  const prune::ModelSpace model(config, options, prune::target_of(config, options, size), {}, size);
+  ASSERT_TRUE(model.nearest_size());
+  EXPECT_NEAR(size.seconds(*model.nearest_size()), 0.008, 1e-6);
+}
+
 TEST(Target, OutOfReachIsRefusedWithTheRange) {
   const auto config = test::tiny_config();
   auto options = test::stepwise_options();

@@ -1,0 +1,127 @@
+#include "retort/prune/size.h"
+
+#include <cmath>
+#include <iomanip>
+#include <optional>
+
+#include "retort/architecture/counts.h"
+#include "retort/architecture/layout.h"
+#include "retort/base/error.h"
+#include "retort/base/hash.h"
+#include "retort/base/units.h"
+#include "retort/comm/lead.h"
+#include "retort/model/dtype.h"
+#include "retort/ops/threads.h"
+#include "retort/prune/target.h"
+
+namespace retort::prune {
+namespace {
+
+// Fine enough for parts of deep models, and sums of it can be listed (search::reach).
+constexpr double kSteps = 1 << 19;
+
+constexpr const char *kInput = "input", *kTimes = "times";
+
+std::int64_t steps(double seconds, double step_seconds) {
+  return std::llround(seconds / step_seconds);
+}
+
+// What the times depend on, but for the machine.
+base::Json identity_of(const PruneSetup& setup, const eval::TokenTimeOptions& options) {
+  base::Hasher hasher;
+  const auto names = [&](const std::string& text) { hasher.update(text.data(), text.size()); };
+  for (const auto& unit : architecture::make_layout(setup.input.config).units)
+    names(base::join(unit.size, " "));
+  names(base::join(options.batch, " ", options.context, " ", model::dtype_name(options.dtype), " ",
+                   options.device.str()));
+  return hasher.hex();
+}
+
+std::optional<eval::TokenTimes> saved_times(const base::Path& file, const base::Json& identity) try {
+  const auto json = base::parse_json(base::read_file(file));
+  if (json.at(kInput) != identity) return {};
+  return eval::TokenTimes(json.at(kTimes));
+} catch (const std::exception&) {  // none, or damaged: measured again
+  return {};
+}
+
+base::Json measured_times(const PruneSetup& setup, const eval::TokenTimeOptions& options) {
+  std::optional<ops::Threads> threads;
+  if (setup.threads_of_leader > 0) threads.emplace(setup.threads_of_leader);
+  const auto identity = identity_of(setup, options);
+  const auto directory = setup.place.saved_file.parent_path();
+  const auto file = directory / "token_times.json";
+  if (const auto saved = directory.empty() ? std::nullopt : saved_times(file, identity))
+    return saved->to_json();
+  const auto times =
+      eval::TokenTimes::measured(setup.input.config, options, [&](std::int64_t done, std::int64_t all) {
+        setup.observer.progress("prune: times of parts", done, all);
+        record::stop_if_asked(setup.observer, "prune", "nothing yet");
+      });
+  if (directory.empty()) return times.to_json();
+  base::make_directories(directory);
+  base::write_file_atomically(file, base::Json({{kInput, identity}, {kTimes, times.to_json()}}).dump());
+  return times.to_json();
+}
+
+}  // namespace
+
+Size::Size(eval::TokenTimes times, const architecture::Config& input)
+    : times_(std::make_shared<const eval::TokenTimes>(std::move(times))),
+      step_seconds_(times_->seconds(input) / kSteps) {}
+
+std::int64_t Size::of(const architecture::Config& model) const {
+  if (!times_) return architecture::num_parameters(model);
+  std::int64_t sum = 0;
+  for (const auto seconds : times_->parts(model)) sum += steps(seconds, step_seconds_);
+  return sum;
+}
+
+std::string Size::text(std::int64_t size) const {
+  if (!times_) return base::join(size, " parameters");
+  return base::join(std::fixed, std::setprecision(3), 1000 * seconds(size), " ms a token");
+}
+
+std::string Size::short_text(std::int64_t size) const {
+  return times_ ? text(size) : base::human_count(static_cast<double>(size));
+}
+
+eval::TokenTimeOptions token_time_options(const Target& target, const c10::Device& device) {
+  return {.batch = target.batch,
+          .context = target.context,
+          .dtype = model::parse_scoring_dtype(target.dtype, device),
+          .device = device};
+}
+
+Size size_of(const PruneSetup& setup) {
+  const auto& target = setup.options.target;
+  if (!target.is_time()) return {};
+  const auto options = token_time_options(target, setup.input.options().device());
+  const auto measure = [&] { return measured_times(setup, options).dump(); };
+  const auto text = setup.group ? comm::led(*setup.group, measure) : measure();
+  Size size(eval::TokenTimes(base::parse_json(text)), setup.input.config);
+  const auto whole = size.of(setup.input.config);
+  setup.observer.message(
+      record::Level::info,
+      base::join("prune: the whole model takes ", size.text(whole), " by its parts (batch ", options.batch,
+                 ", context ", options.context, ", ", model::dtype_name(options.dtype), "), the target is ",
+                 size.text(target_of(setup.input.config, setup.options, size)), "."));
+  return size;
+}
+
+std::int64_t target_of(const architecture::Config& input, const PruneOptions& options, const Size& size) {
+  const auto& target = options.target;
+  if (!size.times()) return target_parameters(input, options);
+  const auto whole = size.of(input);
+  const double whole_seconds = size.seconds(whole);
+  const double seconds = target.latency > 0 ? target.latency * whole_seconds
+                         : target.milliseconds > 0
+                             ? target.milliseconds / 1000
+                             : static_cast<double>(target.batch) / target.tokens_per_second;
+  base::require<base::UsageError>(seconds < whole_seconds, "prune: target: expected less than the ",
+                                  size.text(whole), " of the whole model, found ", 1000 * seconds,
+                                  " ms; ask for less.");
+  return static_cast<std::int64_t>(static_cast<double>(whole) * (seconds / whole_seconds));
+}
+
+}  // namespace retort::prune
