@@ -1,5 +1,6 @@
 #include "retort/eval/token_times.h"
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "retort/architecture/longest_context.h"
 #include "retort/base/error.h"
 #include "retort/base/random.h"
+#include "retort/bench/operands.h"
 #include "retort/bench/stopwatch.h"
 #include "retort/eval/memory_plan.h"
 #include "retort/model/dtype.h"
@@ -30,6 +32,7 @@ constexpr std::int64_t kSizes = 8;  // of a part that are timed, at most
 constexpr std::int64_t kTimedTokens = 24, kRuns = 3;
 constexpr std::int64_t kFewIds = 512;        // of a head that takes next to no time
 constexpr double kUncached_bytes = 1 << 28;  // together, copies of a part do not stay in a cache
+constexpr std::int64_t kNumbers = 1 << 20;   // that weights repeat
 constexpr double kLeastSlope = 0.1;          // of the mean one
 
 std::optional<Block> attention_of(const Block& block, std::int64_t groups) {
@@ -123,9 +126,22 @@ TextsOptions texts_of(const TokenTimeOptions& options) {
   return {.max_new_tokens = kTimedTokens, .texts_at_once = options.batch};
 }
 
+// Irregular, and made in no time: normal ones would take longer than what is timed.
+model::UnitSource irregular_weights(const Config& model, c10::ScalarType saved_dtype) {
+  auto source = model::random_source(model, 0);
+  source.read = [numbers = bench::irregular(kNumbers, at::kFloat).mul_(0.05).to(saved_dtype)](
+                    std::size_t, std::int64_t, const at::Tensor& part) {
+    for (std::int64_t begin = 0; begin < part.numel(); begin += kNumbers) {
+      const auto count = std::min(kNumbers, part.numel() - begin);
+      part.view({-1}).narrow(0, begin, count).copy_(numbers.narrow(0, 0, count));
+    }
+  };
+  return source;
+}
+
 // The fastest pass that gives each text one more token.
 double token_seconds(const Config& model, const TokenTimeOptions& options) {
-  TextWeights weights(model::random_source(model, 0), options.dtype, options.device);
+  TextWeights weights(irregular_weights(model, options.saved_dtype), options.dtype, options.device);
   const auto prompts = prompts_of(model, options);
   double fastest = std::numeric_limits<double>::infinity();
   for (std::int64_t run = 0; run < kRuns; ++run) {
@@ -224,6 +240,7 @@ TokenTimes TokenTimes::measured(const Config& model, const TokenTimeOptions& opt
   times.conditions_ = {{"batch", options.batch},
                        {keys::kContext, options.context},
                        {keys::kDtype, model::dtype_name(options.dtype)},
+                       {"saved_dtype", model::dtype_name(options.saved_dtype)},
                        {"device", options.device.str()},
                        {"threads", at::get_num_threads()}};
   return times;

@@ -21,6 +21,8 @@ struct TokenTimeOptions {
   std::int64_t context = 512;  ///< tokens that each text has by then
   c10::ScalarType dtype = c10::ScalarType::Float;
   c10::Device device = c10::kCPU;
+  /// Weights have numbers of this type: float32 ones that are bfloat16 numbers pack into half the bytes.
+  c10::ScalarType saved_dtype = c10::ScalarType::Float;
 };
 
 /// Seconds by how many KV groups or channels there are, strictly rising from none, which takes none.
@@ -44,8 +46,8 @@ class TokenTimes {
   std::vector<double> parts(const architecture::Config& model) const;
   double seconds(const architecture::Config& model) const;
   std::int64_t batch() const { return batch_; }
-  /// {"batch", "context", "dtype", "device", "threads", "other_seconds", "seconds": {part: [[size,
-  /// seconds]]}}
+  /// {"batch", "context", "dtype", "saved_dtype", "device", "threads", "other_seconds", "seconds": {part:
+  /// [[size, seconds]]}}
   base::Json to_json() const;
 
  private:

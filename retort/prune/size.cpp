@@ -33,7 +33,7 @@ base::Json identity_of(const PruneSetup& setup, const eval::TokenTimeOptions& op
   for (const auto& unit : architecture::make_layout(setup.input.config).units)
     names(base::join(unit.size, " "));
   names(base::join(options.batch, " ", options.context, " ", model::dtype_name(options.dtype), " ",
-                   options.device.str()));
+                   options.device.str(), " ", model::dtype_name(options.saved_dtype)));
   return hasher.hex();
 }
 
@@ -96,7 +96,8 @@ eval::TokenTimeOptions token_time_options(const Target& target, const c10::Devic
 Size size_of(const PruneSetup& setup) {
   const auto& target = setup.options.target;
   if (!target.is_time()) return {};
-  const auto options = token_time_options(target, setup.input.options().device());
+  auto options = token_time_options(target, setup.input.options().device());
+  options.saved_dtype = model::scalar_type(setup.input.file_dtype);
   const auto measure = [&] { return measured_times(setup, options).dump(); };
   const auto text = setup.group ? comm::led(*setup.group, measure) : measure();
   Size size(eval::TokenTimes(base::parse_json(text)), setup.input.config);
