@@ -73,6 +73,12 @@ std::int64_t matrix_parameters(const Block& block, std::int64_t hidden_size) {
   return matrices(block, hidden_size, true);
 }
 
+std::int64_t matrix_parameters(const Config& config) {
+  std::int64_t total = 0;
+  for (const Block& block : config.blocks) total += matrix_parameters(block, config.hidden_size);
+  return total;
+}
+
 std::int64_t num_parameters(const Config& config) {
   std::int64_t total = 0;
   for (const std::int64_t unit : parameters_per_unit(config)) total += unit;
@@ -91,10 +97,8 @@ std::vector<std::int64_t> parameters_per_unit(const Config& config) {
 }
 
 double flops_per_token(const Config& config, std::int64_t context) {
-  double matrix = static_cast<double>(config.vocab_size) * static_cast<double>(config.hidden_size);
-  for (const Block& block : config.blocks)
-    matrix += static_cast<double>(matrix_parameters(block, config.hidden_size));
-  return 2 * matrix + attention_flops_per_token(config, context);
+  const auto matrix = config.vocab_size * config.hidden_size + matrix_parameters(config);
+  return 2 * static_cast<double>(matrix) + attention_flops_per_token(config, context);
 }
 
 double attention_flops_per_token(const Config& config, std::int64_t context) {

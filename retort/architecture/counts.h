@@ -17,6 +17,8 @@ std::vector<std::int64_t> parameters_per_unit(const Config& config);
 
 /// Parameters of one block's matrices that a token multiplies with (of experts, those it uses).
 std::int64_t matrix_parameters(const Block& block, std::int64_t hidden_size);
+/// Of all blocks.
+std::int64_t matrix_parameters(const Config& config);
 
 /// Floating-point operations of one forward pass, per token of causal sequences of `context` tokens:
 /// 2 * (matrices of blocks + one head) + 2 * context * sum of attention widths, less where a window is

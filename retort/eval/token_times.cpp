@@ -35,8 +35,7 @@ constexpr double kUncached_bytes = 1 << 28;  // together, copies of a part do no
 constexpr std::int64_t kNumbers = 1 << 20;   // that weights repeat
 constexpr double kLeastSlope = 0.1;          // of the mean one
 
-std::optional<Block> attention_of(const Block& block, std::int64_t groups) {
-  if (!block.attention) return {};
+Block attention_of(const Block& block, std::int64_t groups) {
   auto part = block;
   part.mlp = {};
   part.attention->num_heads = groups * (block.attention->num_heads / block.attention->num_kv_heads);
@@ -44,8 +43,7 @@ std::optional<Block> attention_of(const Block& block, std::int64_t groups) {
   return part;
 }
 
-std::optional<Block> mlp_of(const Block& block, std::int64_t width) {
-  if (architecture::mlp_width(block) == 0) return {};
+Block mlp_of(const Block& block, std::int64_t width) {
   auto part = block;
   part.attention.reset();
   std::get<architecture::DenseMlp>(part.mlp).width = width;
@@ -65,7 +63,7 @@ constexpr const char* kMlpName = "MLP";
 // A part in the size that it has in a block, and in smaller ones.
 struct Part {
   std::int64_t largest = 0;
-  std::function<std::optional<Block>(std::int64_t size)> of_size;
+  std::function<Block(std::int64_t size)> of_size;
 };
 
 std::map<std::string, Part> parts_of(const Config& model) {
@@ -88,7 +86,7 @@ std::vector<std::int64_t> timed_sizes(std::int64_t largest) {
 }
 
 // One whole block, so that it is a model, and some of a part.
-Config with_parts(Config model, const std::optional<Block>& part, std::int64_t copies, std::int64_t ids) {
+Config with_parts(Config model, std::int64_t ids, const Block& part = {}, std::int64_t copies = 0) {
   model.vocab_size = std::min(model.vocab_size, ids);
   model.bos_token_ids.clear();
   model.eos_token_ids.clear();
@@ -96,7 +94,7 @@ Config with_parts(Config model, const std::optional<Block>& part, std::int64_t c
   const auto whole = std::ranges::find_if(
       model.blocks, [](const Block& block) { return block.attention && architecture::mlp_width(block) > 0; });
   std::vector<Block> blocks{whole == model.blocks.end() ? model.blocks.front() : *whole};
-  if (part) blocks.insert(blocks.end(), static_cast<std::size_t>(copies), *part);
+  blocks.insert(blocks.end(), static_cast<std::size_t>(copies), part);
   model.blocks = std::move(blocks);
   return model;
 }
@@ -221,22 +219,21 @@ TokenTimes TokenTimes::measured(const Config& model, const TokenTimeOptions& opt
     return seconds;
   };
   TokenTimes times;
-  const auto least = with_parts(model, {}, 0, kFewIds);
+  const auto least = with_parts(model, kFewIds);
   const double least_seconds = seconds_of(least);
   for (const auto& [name, part] : parts) {
     SecondsBySize curve;
     for (const auto size : timed_sizes(part.largest)) {
       const auto block = part.of_size(size);
-      const auto copies = copies_of(model, *block, options.dtype);
-      curve[size] = (seconds_of(with_parts(model, block, copies, kFewIds)) - least_seconds) /
+      const auto copies = copies_of(model, block, options.dtype);
+      curve[size] = (seconds_of(with_parts(model, kFewIds, block, copies)) - least_seconds) /
                     static_cast<double>(copies);
     }
     times.curves_[name] = rising(curve);
   }
-  const auto of_all_ids = seconds_of(with_parts(model, {}, 0, model.vocab_size));
+  const auto of_all_ids = seconds_of(with_parts(model, model.vocab_size));
   times.other_seconds_ = 0;
   times.other_seconds_ = std::max(0.0, of_all_ids - times.seconds(least));
-  times.batch_ = options.batch;
   times.conditions_ = {{"batch", options.batch},
                        {keys::kContext, options.context},
                        {keys::kDtype, model::dtype_name(options.dtype)},
@@ -247,9 +244,7 @@ TokenTimes TokenTimes::measured(const Config& model, const TokenTimeOptions& opt
 }
 
 TokenTimes::TokenTimes(const base::Json& json)
-    : conditions_(json),
-      batch_(json.at("batch").get<std::int64_t>()),
-      other_seconds_(json.at(kOtherSeconds).get<double>()) {
+    : conditions_(json), other_seconds_(json.at(kOtherSeconds).get<double>()) {
   for (const auto& [name, points] : json.at(kSecondsBySize).items())
     for (const auto& point : points)
       curves_[name][point.at(0).get<std::int64_t>()] = point.at(1).get<double>();
@@ -293,10 +288,10 @@ std::int64_t token_times_bytes(const Config& model, const TokenTimeOptions& opti
                                  WeightsFrom::file);
     most = std::max(most, plan.total_bytes());
   };
-  add(with_parts(model, {}, 0, model.vocab_size));
+  add(with_parts(model, model.vocab_size));
   for (const auto& [name, part] : parts_of(model)) {
     const auto block = part.of_size(part.largest);
-    add(with_parts(model, block, copies_of(model, *block, options.dtype), kFewIds));
+    add(with_parts(model, kFewIds, block, copies_of(model, block, options.dtype)));
   }
   return most;
 }

@@ -45,7 +45,7 @@ class TokenTimes {
   /// block.  The model is the measured one with or without some of its parts.
   std::vector<double> parts(const architecture::Config& model) const;
   double seconds(const architecture::Config& model) const;
-  std::int64_t batch() const { return batch_; }
+  std::string dtype() const { return conditions_.at("dtype"); }
   /// {"batch", "context", "dtype", "saved_dtype", "device", "threads", "other_seconds", "seconds": {part:
   /// [[size, seconds]]}}
   base::Json to_json() const;
@@ -54,7 +54,6 @@ class TokenTimes {
   TokenTimes() = default;
 
   base::Json conditions_;
-  std::int64_t batch_ = 1;
   double other_seconds_ = 0;
   std::map<std::string, SecondsBySize> curves_;
 };

@@ -55,13 +55,6 @@ architecture::Kept narrowed(const architecture::Kept& candidate, architecture::P
   return smaller;
 }
 
-double products(const architecture::Config& config) {
-  double sum = 0;
-  for (const auto& block : config.blocks)
-    sum += static_cast<double>(architecture::matrix_parameters(block, config.hidden_size));
-  return sum;
-}
-
 }  // namespace
 
 std::string describe(const Move& move) {
@@ -251,7 +244,8 @@ std::int64_t ModelSpace::size_of(const architecture::Kept& candidate) const {
 }
 
 double ModelSpace::work(const search::State& state) const {
-  return products(architecture::config_of(input_, candidate(state))) / products(input_);
+  const auto left = architecture::matrix_parameters(architecture::config_of(input_, candidate(state)));
+  return static_cast<double>(left) / static_cast<double>(architecture::matrix_parameters(input_));
 }
 
 }  // namespace retort::prune

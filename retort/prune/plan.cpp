@@ -494,10 +494,25 @@ void require_affordable(const architecture::Config& input, const std::vector<cal
                       kSearchBatchTokens);
 }
 
+namespace {
+
+void say_times(const PruneSetup& setup, const Size& size, std::int64_t target) {
+  const auto& asked = setup.options.target;
+  if (!asked.is_time()) return;
+  setup.observer.message(record::Level::info,
+                         base::join("prune: the whole model takes ", size.text(size.of(setup.input.config)),
+                                    " by its parts (batch ", asked.batch, ", context ", asked.context, ", ",
+                                    size.times()->dtype(), "), the target is ", size.text(target), "."));
+}
+
+}  // namespace
+
 ResolvedPlan resolved(const PruneSetup& setup, const Size& size, std::int64_t batch_tokens) {
   const auto& input = setup.input;
   const auto& options = setup.options;
   const auto parameters = target_parameters(input.config, options);
+  const auto target = target_of(input.config, options, size);
+  say_times(setup, size, target);
   std::int64_t longest = 0;
   const auto together = std::max(batch_tokens, compress::CompensationOptions{}.batch_tokens);
   for (const auto& batch : calibrate::batch_places(setup.sources, input.config.vocab_size, together))
@@ -519,7 +534,7 @@ ResolvedPlan resolved(const PruneSetup& setup, const Size& size, std::int64_t ba
   warn_of_little_text(setup, split);
   return {.target_parameters = parameters,
           .size = size,
-          .target = target_of(input.config, options, size),
+          .target = target,
           .budget_tokens = search.most,
           .text = std::move(split),
           .ranking = ranking_options(options),

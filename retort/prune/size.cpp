@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "retort/architecture/counts.h"
-#include "retort/architecture/layout.h"
+#include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/base/units.h"
@@ -27,17 +27,16 @@ std::int64_t steps(double seconds, double step_seconds) {
 }
 
 // What the times depend on, but for the machine.
-base::Json identity_of(const PruneSetup& setup, const eval::TokenTimeOptions& options) {
+std::string identity_of(const architecture::Config& input, const eval::TokenTimeOptions& options) {
+  const auto text = base::join(architecture::hf_config_json(input), options.batch, " ", options.context, " ",
+                               model::dtype_name(options.dtype), " ", options.device.str(), " ",
+                               model::dtype_name(options.saved_dtype));
   base::Hasher hasher;
-  const auto names = [&](const std::string& text) { hasher.update(text.data(), text.size()); };
-  for (const auto& unit : architecture::make_layout(setup.input.config).units)
-    names(base::join(unit.size, " "));
-  names(base::join(options.batch, " ", options.context, " ", model::dtype_name(options.dtype), " ",
-                   options.device.str(), " ", model::dtype_name(options.saved_dtype)));
+  hasher.update(text.data(), text.size());
   return hasher.hex();
 }
 
-std::optional<eval::TokenTimes> saved_times(const base::Path& file, const base::Json& identity) try {
+std::optional<eval::TokenTimes> saved_times(const base::Path& file, const std::string& identity) try {
   const auto json = base::parse_json(base::read_file(file));
   if (json.at(kInput) != identity) return {};
   return eval::TokenTimes(json.at(kTimes));
@@ -48,7 +47,7 @@ std::optional<eval::TokenTimes> saved_times(const base::Path& file, const base::
 base::Json measured_times(const PruneSetup& setup, const eval::TokenTimeOptions& options) {
   std::optional<ops::Threads> threads;
   if (setup.threads_of_leader > 0) threads.emplace(setup.threads_of_leader);
-  const auto identity = identity_of(setup, options);
+  const auto identity = identity_of(setup.input.config, options);
   const auto directory = setup.place.saved_file.parent_path();
   const auto file = directory / "token_times.json";
   if (const auto saved = directory.empty() ? std::nullopt : saved_times(file, identity))
@@ -100,14 +99,7 @@ Size size_of(const PruneSetup& setup) {
   options.saved_dtype = model::scalar_type(setup.input.file_dtype);
   const auto measure = [&] { return measured_times(setup, options).dump(); };
   const auto text = setup.group ? comm::led(*setup.group, measure) : measure();
-  Size size(eval::TokenTimes(base::parse_json(text)), setup.input.config);
-  const auto whole = size.of(setup.input.config);
-  setup.observer.message(
-      record::Level::info,
-      base::join("prune: the whole model takes ", size.text(whole), " by its parts (batch ", options.batch,
-                 ", context ", options.context, ", ", model::dtype_name(options.dtype), "), the target is ",
-                 size.text(target_of(setup.input.config, setup.options, size)), "."));
-  return size;
+  return {eval::TokenTimes(base::parse_json(text)), setup.input.config};
 }
 
 std::int64_t target_of(const architecture::Config& input, const PruneOptions& options, const Size& size) {

@@ -108,9 +108,7 @@ std::int64_t parameters_with_blocks(const architecture::Config& input, const Pru
 std::int64_t parameters_for_time(const architecture::Config& input, const Target& target) {
   constexpr double kUnknownShare = 0.5, kLeastShare = 0.25;
   const auto share = std::max(kLeastShare, target.latency > 0 ? target.latency : kUnknownShare);
-  double blocks = 0;
-  for (const auto& block : input.blocks)
-    blocks += static_cast<double>(architecture::matrix_parameters(block, input.hidden_size));
+  const auto blocks = static_cast<double>(architecture::matrix_parameters(input));
   return architecture::num_parameters(input) - static_cast<std::int64_t>(std::ceil((1 - share) * blocks));
 }
 

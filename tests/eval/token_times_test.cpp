@@ -46,7 +46,7 @@ TEST(TokenTimes, AreThoseOfTheHalvesBetweenMeasuredSizes) {
   EXPECT_EQ(times.parts(model), (std::vector{0.5, 2.5, 3.0, 2.0, 2.0, 0.5, 2.5}));
   EXPECT_DOUBLE_EQ(times.seconds(model), 13.0);
   EXPECT_EQ(times.to_json(), made_up_times());
-  EXPECT_EQ(times.batch(), 2);
+  EXPECT_EQ(times.to_json().at("batch"), 2);
 }
 
 // No time is tested: only that all parts are there, and rise.
