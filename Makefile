@@ -5,6 +5,7 @@
 #   JOBS=4            compilers at once
 #   FUZZ_SECONDS=60   for each harness of make fuzz; FUZZ="gguf text" names some
 #   RETORT_TORCH=DIR  an installed torch package to build with, instead of the pinned one
+#   RETORT_ARROW=DIR  an installed pyarrow package, likewise
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
@@ -20,9 +21,12 @@ FUZZ ?=
 BUILD := build/$(PRESET)
 PROGRAM := $(BUILD)/cli/retort
 PURPOSES := build
-export RETORT_TORCH
+# Cases that take a minute under a sanitizer and seconds without, and such as measure memory.
+LONG_CASES := MemoryTest.*:SharedDataTest.*:LongText.*:*SharedTexts:*OfTheSharedDataApart:*OfRealModels:*NastyString*
+LONG_CASES := $(LONG_CASES):*EndsSoonWhateverItDoes:*ATemplateThatLoops
+export RETORT_TORCH RETORT_ARROW
 
-.PHONY: help setup build wheel demo memory smollm2 smollm2-sparse test check format sanitize fuzz clean
+.PHONY: help setup build wheel demo memory smollm2 smollm2-sparse test interop check format sanitize fuzz clean
 .DEFAULT_GOAL := help
 
 help:  ## Says what there is
@@ -65,6 +69,15 @@ test:  ## Builds all and runs the tests
 	cmake --build $(BUILD) -j $(JOBS)
 	tools/run_tests $(BUILD)
 
+# Programs that cannot be installed are not tried.  vLLM brings packages for pictures and sound, which fail beside a torch of
+# another build and which text does not need.
+interop: build  ## Tries in which programs exported models load, and writes docs/formats/loads.md: an hour, 5 GB of packages
+	@python=$$(tools/setup python test)
+	llama_cpp=$$(tools/setup requirements benchmarks/interop/llama_cpp.txt) || true
+	vllm=$$(tools/setup requirements benchmarks/interop/vllm.txt) || true
+	[[ -z $$vllm ]] || $$vllm -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	python3 benchmarks/interop/interop.py $(PROGRAM) --transformers $$python --llama-cpp "$$llama_cpp" --vllm "$$vllm" --write
+
 check:  ## Checks the format of the sources and the direction of their includes
 	@tools/setup packages check
 	code=0
@@ -76,21 +89,23 @@ format:  ## Formats the sources
 	@tools/setup packages check
 	tools/check_format --fix
 
+# Addresses and undefined behaviour by clang, in one build with the harnesses of libFuzzer; threads by g++, of the layers
+# that have some.  Searches read nothing of others and would take ten minutes.
 sanitize:  ## Tests the torch-free layers under the address, undefined-behaviour and thread sanitizers
-	@tools/setup packages build test
+	@tools/setup packages build test fuzz
 	python=$$(tools/setup python test)
-	for preset in asan tsan; do
-	  cmake --preset $$preset -DRETORT_PYTHON=$$python -DRETORT_TORCH_FREE_ONLY=ON -DRETORT_WERROR=$(WERROR)
-	  # Only these layers have threads of their own, and under this sanitizer the other tests take minutes.
-	  [[ $$preset == tsan ]] && which=(-R '^(io|data|comm)$$') targets=(io_test data_test comm_test) || which=(-E '^tools_') targets=(all)
-	  cmake --build build/$$preset -j $(JOBS) --target "$${targets[@]}"
-	  tools/run_tests build/$$preset "$${which[@]}"
-	done
+	cmake --preset fuzz -DRETORT_PYTHON=$$python -DRETORT_WERROR=$(WERROR)
+	cmake --build build/fuzz -j $(JOBS)
+	GTEST_FILTER='-$(LONG_CASES)' tools/run_tests build/fuzz -E '^(tools_.*|search)$$'
+	cmake --preset tsan -DRETORT_PYTHON=$$python -DRETORT_WERROR=$(WERROR)
+	cmake --build build/tsan -j $(JOBS) --target io_test data_test comm_test
+	GTEST_FILTER='-$(LONG_CASES):*Hostile.*' tools/run_tests build/tsan -R '^(io|data|comm)$$'
 
 fuzz:  ## Feeds the readers of others' files with made-up input, FUZZ_SECONDS for each of them
-	@tools/setup packages build fuzz
-	cmake --preset fuzz -DRETORT_WERROR=$(WERROR)
-	cmake --build build/fuzz -j $(JOBS)
+	@tools/setup packages build test fuzz
+	python=$$(tools/setup python test)
+	cmake --preset fuzz -DRETORT_PYTHON=$$python -DRETORT_WERROR=$(WERROR)
+	cmake --build build/fuzz -j $(JOBS) --target fuzz
 	tools/fuzz build/fuzz $(FUZZ_SECONDS) $(FUZZ)
 
 clean:  ## Removes what was built; the virtual environment stays

@@ -140,6 +140,18 @@ std::string work_line(const Json& rates, const Json& work) {
                     free_length ? "at most " : "", text(rates.at("new_tokens")), " new ones each");
 }
 
+// Numbers of half the bytes are read in half the time, so other packings are not other models alone.
+std::string packings(const Json& models) {
+  std::string list;
+  bool same = true;
+  for (const auto& model : models) {
+    same = same && model.at("packing") == models.at(0).at("packing");
+    list += base::join(list.empty() ? "" : "; ", text(model.at("name")), " in ", text(model.at("packing")));
+  }
+  return same ? "weights lie in " + text(models.at(0).at("packing"))
+              : "compares other packings: weights of " + list;
+}
+
 std::string generation_head(const Json& rates) {
   const Json& energy = rates.at("energy");
   return base::join(machine_line(rates.at("machine")), "\n", text(rates.at("dtype")), ", ",
@@ -147,7 +159,7 @@ std::string generation_head(const Json& rates) {
                     " to warm up; loading and packing do not count\nlength   ",
                     rates.at("length") == "free" ? "free: texts end where a model ends them, so work differs"
                                                  : "fixed: the same work for all",
-                    "\nenergy   ",
+                    "\npacking  ", base::printable(packings(rates.at("models"))), "\nenergy   ",
                     energy.at("measured").get<bool>() ? "of all that the machine does meanwhile"
                                                       : "not measured: " + text(energy.at("why_not")),
                     "\n");

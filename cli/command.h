@@ -20,6 +20,8 @@ Action declare_run(CLI::App& app);
 Action declare_eval(CLI::App& app);
 Action declare_generate(CLI::App& app);
 Action declare_chat(CLI::App& app);
+Action declare_export(CLI::App& app);
+Action declare_verify(CLI::App& app);
 Action declare_tokenize(CLI::App& app);
 Action declare_detokenize(CLI::App& app);
 Action declare_info(CLI::App& app);

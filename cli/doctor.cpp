@@ -26,6 +26,7 @@
 #include "retort/comm/launch/launch.h"
 #include "retort/comm/nccl/library.h"
 #include "retort/comm/watchdog.h"
+#include "retort/parquet/table.h"
 
 namespace retort::cli {
 namespace {
@@ -99,6 +100,12 @@ Finding computing() {
   } catch (const base::Error& error) {
     return {.what = "libtorch", .found = "does not load", .verdict = Verdict::wrong, .advice = error.what()};
   }
+}
+
+Finding tables() {
+  const auto why_not = parquet::why_not_here();
+  if (why_not.empty()) return {.what = "Parquet", .found = "read by Apache Arrow"};
+  return {.what = "Parquet", .found = "not read", .verdict = Verdict::note, .advice = why_not};
 }
 
 // What moves bytes between accelerators matters only where there are some.
@@ -244,6 +251,7 @@ std::vector<Finding> examined(const std::string& path) {
                                 {.what = "memory", .found = human(memory_bytes) + " within all limits"},
                                 shared_memory(),
                                 computing(),
+                                tables(),
                                 accelerators(),
                                 mpi("Open MPI", comm::Launcher::open_mpi),
                                 mpi("MPICH", comm::Launcher::mpich),

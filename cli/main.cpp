@@ -26,8 +26,9 @@ std::vector<std::string> arguments;
 // Given back where memory has run out, so that there is some to say so.
 auto spare_memory = std::make_unique<char[]>(std::size_t{1} << 16);
 // Made before they are needed, for when there is no memory to make one.
-std::string without_memory = "error: out of memory; raise the limit of this process (ulimit -v).";
-std::string without_reason = "internal error, please report it: the program ended itself";
+std::string without_memory =
+    std::string(kError) + "out of memory; raise the limit of this process (ulimit -v).";
+std::string without_reason = std::string(kInternalError) + "the program ended itself";
 
 struct Command {
   const char* name;
@@ -40,6 +41,8 @@ constexpr Command kCommands[] = {
     {"eval", "Perplexity, bits per byte and likeness to a teacher on text", declare_eval},
     {"generate", "Let a model continue texts", declare_generate},
     {"chat", "Talk with a model", declare_chat},
+    {"export", "Write a model for transformers, vLLM, llama.cpp or Ollama, with proof", declare_export},
+    {"verify", "Check what was exported against its certificate", declare_verify},
     {"tokenize", "Text to token ids", declare_tokenize},
     {"detokenize", "Token ids to text", declare_detokenize},
     {"info", "What a model, checkpoint or run is", declare_info},
@@ -70,13 +73,12 @@ int guarded(const Action& action) try {
                                     "standard output: cannot be written; is the disk full?");
   return static_cast<int>(code);
 } catch (const base::Error& error) {
-  return fail(error.code(), base::join("error: ", error.what()));
+  return fail(error.code(), base::join(kError, error.what()));
 } catch (const std::bad_alloc&) {  // there was no memory for the sentence either
   spare_memory.reset();
-  return fail(base::ExitCode::memory, base::join("error: ", base::out_of_memory()));
+  return fail(base::ExitCode::memory, base::join(kError, base::out_of_memory()));
 } catch (const std::exception& error) {
-  return fail(base::ExitCode::internal,
-              base::join("internal error, please report it: ", first_line(error.what())));
+  return fail(base::ExitCode::internal, base::join(kInternalError, first_line(error.what())));
 }
 
 /// What is wrong with a command line, and which help says more.
@@ -85,11 +87,11 @@ std::string advice(const CLI::ParseError& error) {
   std::vector<std::string> names;
   for (const Command& command : kCommands) names.emplace_back(command.name);
   const bool known = std::find(names.begin(), names.end(), first) != names.end();
-  if (known) return base::join("error: ", first, ": ", error.what(), "; see retort ", first, " --help.");
+  if (known) return base::join(kError, first, ": ", error.what(), "; see retort ", first, " --help.");
   if (first.empty() || first.starts_with('-'))
-    return base::join("error: ", error.what(), "; see retort --help.");
+    return base::join(kError, error.what(), "; see retort --help.");
   const std::string near = base::nearest(first, names);
-  return base::join("error: unknown command '", first, "'",
+  return base::join(kError, "unknown command '", first, "'",
                     near.empty() ? "" : "; did you mean '" + near + "'?",
                     near.empty() ? "; see retort --help." : "");
 }
@@ -128,12 +130,12 @@ base::ExitCode parse_and_run(int argc, char** argv) {
       base::as_errors([&] { std::rethrow_exception(thrown); });
   } catch (const base::Error& error) {
     code = error.code();
-    sentence = base::join("error: ", error.what());
+    sentence = base::join(kError, error.what());
   } catch (const std::bad_alloc&) {
     code = base::ExitCode::memory;
     sentence.swap(without_memory);
   } catch (const std::exception& error) {
-    sentence = base::join("internal error, please report it: ", first_line(error.what()));
+    sentence = base::join(kInternalError, first_line(error.what()));
   } catch (...) {
   }
   if (!end_other_ranks(sentence)) say("retort: ", sentence);
@@ -145,9 +147,10 @@ bool main_has_returned = false;
 /// OpenMP ends the process with code 1, which is none of ours, where it gets no thread.
 void end_by_a_library(int status, void*) {
   if (main_has_returned || status != EXIT_FAILURE) return;
-  const std::string sentence =
-      "error: the system starts no more threads; raise the limit of processes (ulimit -u) or of memory "
-      "(ulimit -v).";
+  const auto sentence =
+      base::join(kError,
+                 "the system starts no more threads; raise the limit of processes (ulimit -u) "
+                 "or of memory (ulimit -v).");
   if (!end_other_ranks(sentence)) say("retort: ", sentence);
   ::_exit(static_cast<int>(base::ExitCode::environment));
 }

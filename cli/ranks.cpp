@@ -61,7 +61,7 @@ base::ExitCode act_silently(comm::Group& group, const Act& act) {
 base::ExitCode act_and_speak(comm::Group& group, record::Observer& observer, const Act& act) {
   const auto end = [&](const char* kind, const std::string& what, bool by_another) {
     const auto sentence = end_all(group, what, by_another);
-    if (group.job().claim_last_words()) say(kind, sentence);
+    if (group.job().claim_last_words()) say(base::join("retort: ", kind), sentence);
   };
   try {
     const auto code = translated([&] { return act(observer); });
@@ -69,11 +69,11 @@ base::ExitCode act_and_speak(comm::Group& group, record::Observer& observer, con
     return code;
   } catch (const base::Error& error) {
     if (group.size() == 1) throw;
-    end("retort: error: ", error.what(), is_by_another(error));
+    end(kError, error.what(), is_by_another(error));
     return error.code();
   } catch (const std::exception& error) {
     if (group.size() == 1) throw;
-    end("retort: internal error, please report it: ", error.what(), false);
+    end(kInternalError, error.what(), false);
     return base::ExitCode::internal;
   }
 }
@@ -81,7 +81,7 @@ base::ExitCode act_and_speak(comm::Group& group, record::Observer& observer, con
 }  // namespace
 
 void say_last_words(const std::string& sentence) {
-  say("retort: error: ", sentence);
+  say(base::join("retort: ", kError), sentence);
 }
 
 bool end_other_ranks(const std::string& why) noexcept try {

@@ -18,6 +18,9 @@ void go_on_without_reader();
 /// std::cout writes bytes as they are, where standard output is no terminal.
 void write_exact_text();
 
+/// What stands before the sentence of an error, and before what is a mistake of ours.
+inline constexpr const char *kError = "error: ", *kInternalError = "internal error, please report it: ";
+
 /// Writes a line to standard error: the text printable, with its indented rows, between a beginning and an
 /// end of ours.
 void say(std::string_view beginning, std::string_view text, std::string_view end = "");

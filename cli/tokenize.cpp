@@ -10,6 +10,7 @@
 #include "retort/base/error.h"
 #include "retort/base/json.h"
 #include "retort/base/parallel.h"
+#include "retort/data/file_form.h"
 #include "retort/data/records.h"
 #include "retort/text/tokenizer.h"
 
@@ -79,8 +80,8 @@ void read_all(const TokenizeOptions& options, Printer& printer) {
                                    ": there is no such file; check the path.");
     base::require<base::DataError>(!std::filesystem::is_directory(path), name,
                                    ": is a directory; name its files.");
-    const auto records =
-        options.field.empty() ? data::open_records(source, path) : data::open_jsonl(source, path);
+    const bool by_form = options.field.empty() || data::is_parquet(path);
+    const auto records = by_form ? data::open_records(source, path) : data::open_jsonl(source, path);
     std::string document;
     for (auto record = records->next(document); record != data::Record::end; record = records->next(document))
       if (record == data::Record::document) printer.add(std::exchange(document, {}));
@@ -108,12 +109,13 @@ Action declare_tokenize(CLI::App& app) {
       "  echo -n 'Hello' | retort tokenize models/europa-5m\n"
       "  retort tokenize models/europa-5m book.txt --separator '\\n\\n' --json\n"
       "  retort tokenize tokenizer.json data.jsonl --field body --no-special\n"
-      "A document per line; a file is one document unless it is cut or .jsonl.");
+      "A document per line; a file is one document unless it is cut, .jsonl or .parquet.");
   auto options = std::make_shared<TokenizeOptions>();
   app.add_option("TOKENIZER", options->tokenizer, "Model directory, GGUF file or tokenizer.json")->required();
-  app.add_option("FILE", options->files, "Text or .jsonl, plain, .gz or .zst; none or -: standard input");
+  app.add_option("FILE", options->files,
+                 "Text or .jsonl, plain, .gz or .zst, or .parquet; none or -: standard input");
   app.add_option("--field", options->field,
-                 "Files are JSONL, and this key holds the text (.jsonl by default: text)");
+                 "Files are JSONL or Parquet, and this key or column holds the text (default: text)");
   app.add_option("--separator", options->separator,
                  "Plain text: cut documents here (\\n and \\t are understood)");
   app.add_flag("--no-special", options->no_special, "Without what the post-processor adds");

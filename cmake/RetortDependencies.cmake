@@ -13,3 +13,12 @@ endif()
 if(NOT RETORT_TORCH_FREE_ONLY)
   find_package(TorchWheel REQUIRED)
 endif()
+
+# Apache Arrow reads Parquet files where there is one; the pinned release is the one to install.
+file(STRINGS ${PROJECT_SOURCE_DIR}/tools/pins/build.txt RETORT_PYARROW REGEX "^pyarrow==")
+string(REPLACE "pyarrow==" "" RETORT_PYARROW "${RETORT_PYARROW}")
+if(RETORT_PARQUET STREQUAL "AUTO")
+  find_package(ArrowWheel)
+elseif(RETORT_PARQUET)
+  find_package(ArrowWheel REQUIRED)
+endif()

@@ -113,5 +113,6 @@ function(retort_shared_library)
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   # Before 1.0 every minor release may change every type.
   set_target_properties(libretort PROPERTIES OUTPUT_NAME retort EXPORT_NAME retort LINKER_LANGUAGE CXX
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH_USE_LINK_PATH ON)
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH_USE_LINK_PATH ON
+    INSTALL_RPATH "$ORIGIN")  # where the modules lie
 endfunction()

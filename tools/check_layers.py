@@ -23,13 +23,16 @@ TORCH_HEADER = re.compile(r"^(ATen|c10|torch|caffe2)/")
 FAT_TORCH_HEADER = re.compile(r"^torch/(torch|all|extension|nn|optim)\b")
 # What only comm/ may know: MPI, NCCL or RCCL, and the accelerators' own runtimes.
 CLUSTER_HEADER = re.compile(r"^(mpi\.h|mpi/.*|nccl\.h|nccl/.*|rccl/.*|rccl\.h|cuda\.h|cuda_\w+\.h|cuda/.*|hip/.*)$")
+# What only the module behind parquet/ and the tests' files of tables may know: Apache Arrow.
+ARROW_HEADER = re.compile(r"^(arrow|parquet)/")
+MAY_KNOW_ARROW = ("retort/parquet/arrow/", "tests/support/parquet_files.cpp")
 # Plain versions of what a layer computes: the oracle of the tests, and part of no program.
 REFERENCE_HEADER = re.compile(r"^(retort/\w+/reference)/")
 # What a family of models is called, in the tables of families; no other code asks for it.
 FAMILY_TABLES = "retort/architecture/families"
 FAMILY_NAME = re.compile(r'\.(?:architecture|model_type) = "([^"]+)"')
-# A default, the names of a file format, and of a pattern.
-MAY_NAME_FAMILIES = ("retort/architecture/config.h", "retort/io/gguf_", "retort/text/split.cpp")
+# A default, the names of a file format, of a pattern, and what was tried with each family.
+MAY_NAME_FAMILIES = ("retort/architecture/config.h", "retort/io/gguf_", "retort/text/split.cpp", "retort/publish/load_table.inc")
 KEYWORDS = {"SOURCES", "DEPENDS", "OPTIONS", "ROOMS", "LINKS", "APART", "TORCH"}
 
 
@@ -228,6 +231,8 @@ class Tree:
                 self.report(name, line, f"includes {header}: take the ATen header, this one costs 20 seconds a file")
             elif TORCH_HEADER.match(header) and not torch:
                 self.report(name, line, f"includes {header}: {folder} declares no TORCH")
+            elif ARROW_HEADER.match(header) and not str(name).startswith(MAY_KNOW_ARROW):
+                self.report(name, line, f"includes {header}: only retort/parquet/arrow knows Apache Arrow")
             elif CLUSTER_HEADER.match(header) and not cluster:
                 self.report(name, line, f"includes {header}: only retort/comm knows MPI, NCCL and the accelerators' runtimes")
 

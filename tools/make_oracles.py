@@ -19,7 +19,7 @@ import traceback
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
+PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "pyarrow")
 
 
 def files_digest(files):

@@ -2,7 +2,7 @@
 """Packs a built program into a wheel for pip, which brings torch of the same release along.
 
 The wheel holds what `cmake --install` makes, but for what only builds need, and the libraries outside of it that are
-neither torch's nor part of every system.  Run paths are relative: nothing in it knows where it was built.
+neither torch's, pyarrow's nor part of every system.  Run paths are relative: nothing in it knows where it was built.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|ld-linux.*)\.so\.\d+")
 TORCH = re.compile(r"(libtorch\w*|libc10\w*)\.so|libgomp.*\.so.*")
+ARROW = re.compile(r"lib(arrow|parquet)\.so\.\d+")  # of pyarrow, which is installed by who reads Parquet files
 MPI = re.compile(r"lib(mpi|mpich)\.so\.\d+")  # of the site, whose launcher starts the ranks
 METADATA = """Metadata-Version: 2.1
 Name: retort
@@ -27,6 +28,9 @@ Version: {version}
 Summary: Makes language models smaller: prunes, sparsifies, distils and measures them.
 Requires-Python: >=3.10
 Requires-Dist: torch=={torch}.*
+{extras}"""
+PARQUET = """Provides-Extra: parquet
+Requires-Dist: pyarrow=={pyarrow}; extra == "parquet"
 """
 WHEEL = "Wheel-Version: 1.0\nGenerator: tools/make_wheel.py\nRoot-Is-Purelib: false\nTag: {tag}\n"
 ENTRY_POINTS = "[console_scripts]\nretort = retort:main\n"
@@ -63,17 +67,18 @@ def carry_libraries(prefix, built):
     while waiting:
         for name in needed(waiting.pop()):
             target = prefix / "lib" / name
-            if any(kind.fullmatch(name) for kind in (SYSTEM, TORCH, MPI)) or target.exists():
+            if any(kind.fullmatch(name) for kind in (SYSTEM, TORCH, ARROW, MPI)) or target.exists():
                 continue
             shutil.copy(places[name], target)
             waiting.append(target)
 
 
 def set_run_paths(prefix):
-    torch = "$ORIGIN/../../torch/lib"
+    packages = ((TORCH, "$ORIGIN/../../torch/lib"), (ARROW, "$ORIGIN/../../pyarrow"))
     for file in (prefix / "lib").iterdir():
-        path = f"$ORIGIN:{torch}" if any(TORCH.fullmatch(name) for name in needed(file)) else "$ORIGIN"
-        output_of("patchelf", "--force-rpath", "--set-rpath", path, file)
+        names = needed(file)
+        paths = ["$ORIGIN"] + [path for kind, path in packages if any(map(kind.fullmatch, names))]
+        output_of("patchelf", "--force-rpath", "--set-rpath", ":".join(paths), file)
     output_of("patchelf", "--force-rpath", "--set-rpath", "$ORIGIN/../lib", prefix / "bin" / "retort")
 
 
@@ -86,9 +91,16 @@ def write_licences(prefix, folder):
             shutil.copy(copyright, folder / f"{copyright.parent.name}.txt")
 
 
-def write_info(info, version, torch, tag):
+def extras_of(prefix):
+    """What pip may bring besides: Apache Arrow, of the release that the module for Parquet files was built with."""
+    if not (prefix / "lib" / "libretort_parquet.so").exists():
+        return ""
+    return PARQUET.format(pyarrow=setting(REPOSITORY / "tools" / "pins" / "build.txt", r"^pyarrow==(.+)$"))
+
+
+def write_info(info, version, torch, extras, tag):
     info.mkdir(exist_ok=True)
-    (info / "METADATA").write_text(METADATA.format(version=version, torch=torch))
+    (info / "METADATA").write_text(METADATA.format(version=version, torch=torch, extras=extras))
     (info / "WHEEL").write_text(WHEEL.format(tag=tag))
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
 
@@ -126,7 +138,7 @@ def make(build, out):
         for file in (REPOSITORY / "tools" / "wheel").glob("*.py"):
             shutil.copy(file, package)
         write_licences(package, info / "licenses")
-        write_info(info, version, torch, tag)
+        write_info(info, version, torch, extras_of(package), tag)
         pack(root, info, wheel)
     return wheel
 

@@ -65,10 +65,9 @@ struct TensorName {
 };
 
 struct Family {
-  const char* architecture;  ///< "LlamaForCausalLM"
-  const char* model_type;    ///< "llama"
-  const char* models;        ///< which models people know of it
-  bool converted = false;    ///< llama.cpp's converter was seen to take it with heads as pruning leaves them
+  const char* architecture;        ///< "LlamaForCausalLM"
+  const char* model_type;          ///< "llama"
+  const char* models;              ///< which models people know of it
   std::span<const Key> keys = {};  ///< beside those of all families, or with another value where absent
 
   bool query_key_value_bias = false;  ///< has biases of q, k and v that no key tells of

@@ -179,8 +179,13 @@ Json conclusion_of(const GenerationBench& bench, std::size_t which) {
            judged ? standing_words(places, all)
                   : join("not judged, because an interval takes ", kLeastPairs, " runs at least"),
            model.same_ids || model.random_weights
-               ? "."
-               : "; it has other ids in its prompts, so tokens/s are of other amounts of text.");
+               ? ""
+               : "; it has other ids in its prompts, so tokens/s are of other amounts of text",
+           model.packing == baseline.packing
+               ? ""
+               : join("; this compares other packings too: its weights lie in ", model.packing, ", those of ",
+                      baseline.name, " in ", baseline.packing),
+           ".");
   const auto& expected =
       places.of(model.parameters < baseline.parameters ? Standing::faster : Standing::slower);
   const bool warns = judged && model.parameters != baseline.parameters && expected.size() < all;
@@ -192,7 +197,8 @@ Json model_json(const GenerationModel& model) {
           {"parameters", model.parameters},
           {"flops_per_token", model.flops_per_token},
           {"weights", model.random_weights ? "random" : "read"},
-          {"same_ids", model.same_ids}};
+          {"same_ids", model.same_ids},
+          {"packing", model.packing}};
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct GenerationModel {
   double flops_per_token = 0;   ///< at the longest context of the measurement
   bool random_weights = false;  ///< of a shape alone
   bool same_ids = true;         ///< its prompts have the ids of the baseline's
+  std::string packing = {};     ///< types in which its matrices lie, "bf16, fp32"
 };
 
 /// What was asked of all models.

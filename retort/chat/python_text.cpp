@@ -273,6 +273,7 @@ std::string to_repr(const Value& value, Budget& budget) {
 }
 
 std::string to_text(const Value& value, Budget& budget) {
+  require_defined(value);
   if (value.is_undefined()) return {};
   if (const auto* text = value.text()) {
     budget.make(text->size());

@@ -107,14 +107,15 @@ TemplateSources find_templates(const base::Path& model) {
     if (sources.named.empty()) add_from_json(json, where_of(*file), sources);
     if (std::string_view(name) != "chat_template.json") add_tokens(json, sources.variables);
   }
+  if (sources.where.empty()) sources.where = model.string();
   return sources;
 }
 
 ChatTemplate choose_template(const TemplateSources& sources, bool with_tools, const std::string& name) {
-  require<ModelError>(
-      !sources.named.empty(),
-      "the model has no chat template; put one into chat_template.jinja beside its tokenizer, or give it "
-      "plain text.");
+  require<ModelError>(!sources.named.empty(), sources.where,
+                      ": expected a chat template, found none; put one into chat_template.jinja beside the "
+                      "tokenizer of a model "
+                      "directory, or give the model plain text.");
   const auto named = [&](std::string_view wanted) {
     return std::find_if(sources.named.begin(), sources.named.end(),
                         [&](const auto& one) { return one.first == wanted; });

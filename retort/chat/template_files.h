@@ -13,7 +13,7 @@ namespace retort::chat {
 /// The templates of a model by name: `default`, and others such as `tool_use`.
 struct TemplateSources {
   std::vector<std::pair<std::string, std::string>> named;
-  std::string where;            ///< the file that has them, for errors
+  std::string where;            ///< the file that has them, or the model, for errors
   TemplateVariables variables;  ///< special tokens: bos_token, eos_token and so on
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "retort/chat/code_points.h"
+#include "retort/chat/python_regex.h"
 #include "retort/chat/python_text.h"
 #include "retort/chat/template_arguments.h"
 #include "retort/chat/template_methods.h"
@@ -58,6 +59,19 @@ Value json(const FilterCall& call) {
     style.key_separator = *separators[1].text();
   }
   return make_text(to_json(call.value, style, call.budget), call.budget);
+}
+
+std::string escaped_for_html(std::string_view json) {
+  std::string out;
+  for (const char c : json) {
+    static constexpr std::string_view kSigns = "<>&'";
+    static constexpr std::array<const char*, 4> kEscapes{"\\u003c", "\\u003e", "\\u0026", "\\u0027"};
+    if (const auto at = kSigns.find(c); at != kSigns.npos)
+      out += kEscapes[at];
+    else
+      out += c;
+  }
+  return out;
 }
 
 Value trimmed(const FilterCall& call) {
@@ -244,6 +258,27 @@ constexpr TextFilter kTextFilters[] = {
 };
 
 }  // namespace
+
+Value json_for_html(const Value& value, const Arguments& arguments, Budget& budget) {
+  const FilterCall call{"tojson", value, arguments, budget};
+  JsonStyle style{.only_ascii = true, .sort_keys = true, .indent = indent_of(call.parameters({"indent"}), 0)};
+  if (style.indent) style.item_separator = ",";
+  return make_text(escaped_for_html(to_json(value, style, budget)), budget, true);
+}
+
+Value replaced_by_regex(const Value& value, const Arguments& arguments, Budget& budget) {
+  const FilterCall call{"regex_replace", value, arguments, budget};
+  const auto parameters = call.parameters({"pattern", "repl", "count"});
+  if (value.text() == nullptr)
+    throw TemplateFault{"the filter \"regex_replace\" takes a text, found " + type_name(value)};
+  budget.step(static_cast<std::int64_t>(value.text()->size()));
+  try {
+    const auto regex = PythonRegex::parse(parameters.text(0));
+    return make_text(regex.replaced(*value.text(), parameters.text(1), parameters.whole(2, 0)), budget);
+  } catch (const RegexFault& fault) {
+    throw TemplateFault{"the pattern " + io::quote(parameters.text(0)) + " " + fault.reason};
+  }
+}
 
 Value filtered(std::string_view name, const Value& value, const Arguments& arguments, Budget& budget) {
   budget.step();

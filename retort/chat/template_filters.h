@@ -10,6 +10,11 @@ namespace retort::chat {
 
 /// value | name(arguments)
 Value filtered(std::string_view name, const Value& value, const Arguments& arguments, Budget& budget);
+/// tojson of Jinja itself: sorted, in ASCII, and with the signs of HTML escaped.
+Value json_for_html(const Value& value, const Arguments& arguments, Budget& budget);
+/// regex_replace(pattern, repl, count=0): re.sub of Python.
+Value replaced_by_regex(const Value& value, const Arguments& arguments, Budget& budget);
+
 /// value is name(arguments)
 bool passes(std::string_view name, const Value& value, const Arguments& arguments, Budget& budget);
 

@@ -87,13 +87,14 @@ Interpreter::~Interpreter() {
 }
 
 std::optional<Value> Interpreter::global(std::string_view name) {
-  if (name == "raise_exception") return function("raise_exception", raise_exception);
+  const bool transformers = syntax_.dialect == Dialect::transformers;
+  if (transformers && name == "raise_exception") return function("raise_exception", raise_exception);
   if (name == "range") return function("range", range);
   if (name == "dict") return function("dict", dict);
   if (name == "namespace")
     return function("namespace",
                     [this](const Arguments& arguments, Budget&) { return make_namespace(arguments); });
-  if (name == "strftime_now")
+  if (transformers && name == "strftime_now")
     return function("strftime_now", [this](const Arguments& arguments, Budget&) -> Value {
       const Parameters parameters("strftime_now", arguments, {"format"});
       const std::string& format = parameters.text(0);
@@ -121,7 +122,16 @@ Value Interpreter::make_namespace(const Arguments& arguments) {
   return space;
 }
 
+Value Interpreter::judged(Value value) const {
+  return syntax_.dialect == Dialect::plain ? std::move(value).as_strict() : std::move(value);
+}
+
 Value Interpreter::evaluate(const Expression& node) {
+  // As in Jinja an "if" without "else" is empty text even where undefined names are errors.
+  return node.kind == Expression::Kind::conditional ? value_of(node) : judged(value_of(node));
+}
+
+Value Interpreter::value_of(const Expression& node) {
   const Deeper deeper(*this);
   budget_.step();
   const auto operand = [&](std::size_t i) { return evaluate(*node.operands[i]); };
@@ -236,7 +246,18 @@ Value Interpreter::filter(const Expression& node, const Value& block) {
                                                                   : evaluate(*operand);
   const auto arguments = arguments_of(node);
   line_ = node.line;
-  return filtered(node.word, value, arguments, budget_);
+  return filtered_here(node.word, value, arguments);
+}
+
+Value Interpreter::filtered_here(const std::string& name, const Value& value, const Arguments& arguments) {
+  if (syntax_.dialect == Dialect::transformers) return filtered(name, value, arguments, budget_);
+  if (name == "tojson") return json_for_html(value, arguments, budget_);
+  if (name == "regex_replace") return replaced_by_regex(value, arguments, budget_);
+  Value result = filtered(name, value, arguments, budget_);
+  if (name != "map") return judged(std::move(result));
+  Values items = items_of(result, budget_);
+  for (Value& item : items) item = judged(std::move(item));
+  return make_sequence(SequenceKind::generator, std::move(items), budget_);
 }
 
 Value Interpreter::test(const Expression& node) {

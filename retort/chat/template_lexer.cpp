@@ -18,20 +18,22 @@ bool is_name_start(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-// Line ends as \n, and none at the end: Jinja drops one.
-std::string with_unix_lines(std::string_view source) {
+// Line ends as \n, and none at the end unless it is kept: Jinja drops one.
+std::string with_unix_lines(std::string_view source, bool keeps_end) {
   std::string out;
   for (std::size_t i = 0; i < source.size(); ++i) {
     if (source[i] == '\r' && i + 1 < source.size() && source[i + 1] == '\n') continue;
     out += source[i] == '\r' ? '\n' : source[i];
   }
-  if (out.ends_with('\n')) out.pop_back();
+  if (!keeps_end && out.ends_with('\n')) out.pop_back();
   return out;
 }
 
 class Lexer {
  public:
-  explicit Lexer(std::string_view source) : source_(with_unix_lines(source)) {}
+  Lexer(std::string_view source, Dialect dialect)
+      : trims_(dialect == Dialect::transformers),
+        source_(with_unix_lines(source, dialect == Dialect::plain)) {}
 
   std::vector<Token> run() {
     while (at_ < source_.size()) root();
@@ -92,7 +94,7 @@ class Lexer {
   // What stays of the data before a tag: a minus takes all white space, a block what indents it.
   std::string_view stripped_before(std::string_view text, char sign, bool is_block) const {
     if (sign == '-') return strip(text, nullptr, Ends::right);
-    if (sign == '+' || !is_block) return text;
+    if (sign == '+' || !is_block || !trims_) return text;
     const auto line = text.rfind('\n') + 1;
     const bool begins_line = line > 0 || line_starting_;
     const bool blank = leading_space(text.substr(line)) == text.size() - line;
@@ -108,7 +110,7 @@ class Lexer {
       return size + leading_space(here.substr(size));
     }
     if (!here.starts_with(end)) return std::nullopt;
-    return end.size() + (newline && here.substr(end.size()).starts_with('\n') ? 1 : 0);
+    return end.size() + (newline && trims_ && here.substr(end.size()).starts_with('\n') ? 1 : 0);
   }
 
   void comment() {
@@ -306,6 +308,7 @@ class Lexer {
     brackets_.pop_back();
   }
 
+  const bool trims_;  ///< trim_blocks and lstrip_blocks
   std::string source_;
   std::size_t at_ = 0;
   int line_ = 1;
@@ -316,8 +319,8 @@ class Lexer {
 
 }  // namespace
 
-std::vector<Token> tokens_of(std::string_view source) {
-  return Lexer(source).run();
+std::vector<Token> tokens_of(std::string_view source, Dialect dialect) {
+  return Lexer(source, dialect).run();
 }
 
 }  // namespace retort::chat

@@ -1,10 +1,12 @@
 #pragma once
-// The tokens of a template, as the lexer of Jinja makes them with trim_blocks and lstrip_blocks.
+// The tokens of a template, as the lexer of Jinja makes them.
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "retort/chat/template_dialect.h"
 
 namespace retort::chat {
 
@@ -31,6 +33,6 @@ struct Token {
 };
 
 /// `source` is valid UTF-8.  Throws TemplateFault.  The last token is of kind end.
-std::vector<Token> tokens_of(std::string_view source);
+std::vector<Token> tokens_of(std::string_view source, Dialect dialect);
 
 }  // namespace retort::chat

@@ -13,7 +13,8 @@ bool is_in(const Names& names, std::string_view name) {
 
 }  // namespace
 
-bool has_filter(std::string_view name) {
+bool has_filter(std::string_view name, Dialect dialect) {
+  if (name == "regex_replace") return dialect == Dialect::plain;
   static constexpr std::string_view kNames[] = {
       "abs",        "batch",   "capitalize", "count",       "d",      "default", "dictsort",   "e",
       "escape",     "first",   "float",      "forceescape", "indent", "int",     "items",      "join",
@@ -27,7 +28,7 @@ bool jinja_has_filter(std::string_view name) {
   static constexpr std::string_view kOthers[] = {
       "attr",      "center",   "filesizeformat", "format", "groupby",   "pprint",   "random", "slice",
       "striptags", "truncate", "urlencode",      "urlize", "wordcount", "wordwrap", "xmlattr"};
-  return has_filter(name) || is_in(kOthers, name);
+  return has_filter(name, Dialect::transformers) || is_in(kOthers, name);
 }
 
 bool has_test(std::string_view name) {

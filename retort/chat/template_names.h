@@ -3,9 +3,11 @@
 
 #include <string_view>
 
+#include "retort/chat/template_dialect.h"
+
 namespace retort::chat {
 
-bool has_filter(std::string_view name);
+bool has_filter(std::string_view name, Dialect dialect);
 bool jinja_has_filter(std::string_view name);
 bool has_test(std::string_view name);
 bool jinja_has_test(std::string_view name);

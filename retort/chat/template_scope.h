@@ -58,12 +58,16 @@ class Interpreter {
 
   // Expressions.
   Value evaluate(const Expression& node);
+  Value value_of(const Expression& node);
+  // The value, where the dialect says so strict.
+  Value judged(Value value) const;
   Value value_of_name(const Expression& node);
   Value list_of(const Expression& node);
   Value map_of(const Expression& node);
   Value call(const Expression& node);
   Value invoke(const Value& callee, const Arguments& arguments);
   Value filter(const Expression& node, const Value& block);
+  Value filtered_here(const std::string& name, const Value& value, const Arguments& arguments);
   Value test(const Expression& node);
   Value comparison(const Expression& node);
   Value slice(const Expression& node);

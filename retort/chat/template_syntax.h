@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "retort/chat/template_dialect.h"
 #include "retort/chat/template_value.h"
 
 namespace retort::chat {
@@ -98,6 +99,7 @@ struct Syntax {
   Block body;
   std::vector<std::string> names;
   bool has_generation = false;
+  Dialect dialect = Dialect::transformers;
 };
 
 }  // namespace retort::chat

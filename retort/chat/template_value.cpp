@@ -98,6 +98,11 @@ Value Value::undefined(std::string why) {
   return value;
 }
 
+Value Value::as_strict() && {
+  if (auto* undefined = std::get_if<Undefined>(&data_)) undefined->strict = true;
+  return std::move(*this);
+}
+
 std::optional<std::int64_t> Value::whole() const {
   if (const auto* number = as<std::int64_t>()) return *number;
   if (const auto* truth = as<bool>()) return *truth ? 1 : 0;
@@ -182,7 +187,14 @@ Value from_json(const base::Json& json) {
   }
 }
 
+void require_defined(const Value& value) {
+  const auto* undefined = value.as<Undefined>();
+  if (undefined != nullptr && undefined->strict)
+    throw TemplateFault{undefined->why ? *undefined->why : std::string("it uses an undefined value")};
+}
+
 bool is_true(const Value& value) {
+  require_defined(value);
   if (value.is_undefined() || value.is_none()) return false;
   if (const auto number = value.number()) return *number != 0;
   if (const auto* text = value.text()) return !text->empty();
@@ -193,6 +205,8 @@ bool is_true(const Value& value) {
 }
 
 bool equal(const Value& a, const Value& b, Budget& budget) {
+  require_defined(a);
+  require_defined(b);
   budget.step();
   if (const auto order = order_of_numbers(a, b)) return *order == 0;
   if (a.data().index() != b.data().index()) return false;
@@ -235,6 +249,7 @@ std::string type_name(const Value& value) {
 }
 
 Values items_of(const Value& value, Budget& budget) {
+  require_defined(value);
   Values items;
   if (const auto* sequence = value.sequence()) {
     const auto first = sequence->kind == SequenceKind::generator ? sequence->taken : 0;
@@ -255,6 +270,7 @@ Values items_of(const Value& value, Budget& budget) {
 }
 
 std::int64_t length_of(const Value& value) {
+  require_defined(value);
   if (value.is_undefined()) return 0;
   if (const auto* text = value.text()) return static_cast<std::int64_t>(characters_in(*text));
   if (const auto* map = value.map()) return std::ssize(map->entries());
@@ -264,6 +280,7 @@ std::int64_t length_of(const Value& value) {
 }
 
 bool contains(const Value& container, const Value& item, Budget& budget) {
+  require_defined(item);
   if (const auto* text = container.text()) {
     if (item.text() == nullptr)
       throw TemplateFault{"it looks for " + type_name(item) + " in a text; look for a text"};

@@ -27,6 +27,7 @@ struct Sequence;
 /// What has no value; `why` is said where it is used.
 struct Undefined {
   std::shared_ptr<const std::string> why;
+  bool strict = false;  ///< whether every use is an error, as StrictUndefined has it
 };
 struct None {};
 /// UTF-8.  `safe`: Markup of Jinja, which escapes what is added to it.
@@ -57,6 +58,8 @@ class Value {
   Value(std::shared_ptr<const Callable> callable) : data_(std::move(callable)) {}
   Value(std::shared_ptr<LoopState> loop) : data_(std::move(loop)) {}
   static Value undefined(std::string why);
+  /// The same value; where it is undefined, every use but tests and the filter default is an error.
+  Value as_strict() &&;
 
   template <typename T>
   const T* as() const {
@@ -139,6 +142,9 @@ Value make_text(std::string text, Budget& budget, bool safe = false);
 
 /// What JSON says; throws TemplateFault for whole numbers beyond 64 bits.
 Value from_json(const base::Json& json);
+
+/// Throws TemplateFault for a value that is undefined and strict.
+void require_defined(const Value& value);
 
 /// As bool() of Python.
 bool is_true(const Value& value);

@@ -105,10 +105,13 @@ void Group::agree(const std::function<void()>& act) {
     const auto theirs = static_cast<base::ExitCode>(codes[static_cast<std::size_t>(failed)]);
     if (theirs == base::ExitCode::ok) continue;
     std::string text = own.text;
+    // Memory is a rank's own: which of them had none matters where others had some.
+    if (theirs == base::ExitCode::memory && failed == rank() && std::ranges::count(codes, code) < size())
+      text = base::join(job().place(failed), ": ", text);
     share(text, failed);
     failed_together_ = true;
     if (theirs != base::ExitCode::stopped) job().note_failure(text, failed != rank());
-    if (failed == rank()) std::rethrow_exception(own.own);
+    if (failed == rank() && text == own.text) std::rethrow_exception(own.own);
     base::throw_error(theirs, text);
   }
 }

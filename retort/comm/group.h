@@ -112,7 +112,7 @@ class Group {
   /// Replaces `text` by that of rank `root`.
   void share(std::string& text, int root = 0);
   /// Runs `act` on this rank.  Where it throws on one, every rank throws what the first of those did; the
-  /// others as a base::Error.
+  /// others as a base::Error.  Memory that ran out on some ranks only is told with the rank's place.
   void agree(const std::function<void()>& act);
   /// Runs `act`, which throws on every rank or on none, because it knows nothing but what all know.
   void together(const std::function<void()>& act);

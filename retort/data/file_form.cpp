@@ -1,7 +1,9 @@
 #include "retort/data/file_form.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -10,12 +12,14 @@
 #include "retort/base/json.h"
 #include "retort/base/regular_file.h"
 #include "retort/data/json_line.h"
+#include "retort/data/parquet_records.h"
 #include "retort/data/records.h"
 #include "retort/data/source_files.h"
 #include "retort/data/utf8_text.h"
 #include "retort/io/compressed.h"
 #include "retort/io/recognise.h"
 #include "retort/io/text_file.h"
+#include "retort/parquet/table.h"
 
 namespace retort::data {
 namespace {
@@ -81,8 +85,10 @@ bool begins_as_json(std::string_view text) {
 
 void check_file(const SourceOptions& source, const base::Path& path) {
   std::error_code ignored;
-  const bool is_text = form_of(source, path) == FileForm::text;
-  if (!is_text || source.skip_bad_lines || !std::filesystem::is_regular_file(path, ignored)) return;
+  const FileForm form = form_of(source, path);
+  if (form == FileForm::parquet) (void)open_parquet(source, path);
+  if (form != FileForm::text || source.skip_bad_lines || !std::filesystem::is_regular_file(path, ignored))
+    return;
   const auto bytes = first_bytes(path);
   require_utf8_at_first(path, bytes, bytes.size() < io::kTextProbeBytes);
 }
@@ -97,14 +103,25 @@ void check_file(const SourceOptions& source, const base::Path& path) {
 
 }  // namespace
 
+bool is_parquet(const base::Path& path) {
+  std::error_code ignored;
+  if (path.extension() == ".parquet") return true;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  std::array<char, parquet::kMagic.size()> first{};
+  std::ifstream(path, std::ios::binary).read(first.data(), first.size());
+  return std::string_view(first.data(), first.size()) == parquet::kMagic;
+}
+
 FileForm form_of(const SourceOptions& source, const base::Path& path) {
   const std::string extension = extension_of(path);
   const bool jsonl = extension == ".jsonl" || extension == ".ndjson";
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return jsonl ? FileForm::jsonl : FileForm::text;
+  if (!std::filesystem::is_regular_file(path, ignored))
+    return is_parquet(path) ? FileForm::parquet : jsonl ? FileForm::jsonl : FileForm::text;
   const std::string bytes = first_bytes(path);
   require<DataError>(!io::is_lfs_pointer(bytes), path.string(), ": expected text, found a Git LFS pointer; ",
                      io::kFetchFromLfs, ".");
+  if (is_parquet(path)) return FileForm::parquet;
   // A NUL byte in JSONL is a bad line, which a recipe may skip.
   const std::string binary = jsonl ? io::binary_format(bytes) : io::why_not_text(bytes);
   require<DataError>(binary.empty(), path.string(), ": expected text, found ", binary,

@@ -21,13 +21,13 @@ struct HeldOut {
 /// A named source of documents; evaluation and calibration measure each on its own.
 struct SourceOptions {
   std::string name;
-  std::vector<std::string> paths;  ///< files or globs: .txt, .jsonl, either with .gz or .zst
+  std::vector<std::string> paths;  ///< files or globs: .txt or .jsonl, either with .gz or .zst, or .parquet
   std::string separator;           ///< plain text: documents are cut here; empty: a file is a document
-  std::string field = "text";      ///< JSONL: the key that holds the text
-  double weight = 1.0;             ///< share of the tokens, relative to the other sources of a stage
+  std::string field = "text";  ///< JSONL: the key that holds the text; Parquet: the column, or column.part
+  double weight = 1.0;         ///< share of the tokens, relative to the other sources of a stage
   HeldOut held_out;
-  bool skip_bad_lines = false;  ///< count and skip a bad line of JSONL, or a document of plain text that is
-                                ///< not UTF-8, instead of an error with file and byte
+  bool skip_bad_lines = false;  ///< count and skip a bad line of JSONL, a bad row of Parquet, or a document
+                                ///< of plain text that is not UTF-8, instead of an error with its place
 };
 
 /// Whether the begin-of-text token stands before each document.

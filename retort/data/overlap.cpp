@@ -62,47 +62,73 @@ std::vector<SourceOptions> suspects(const SourceOptions& used, Split part,
   return left;
 }
 
-// Of a part of one with each of the others, all in one pass.
-void add_overlaps(const SourceOptions& used, Split part, const std::vector<SourceOptions>& measured,
-                  std::size_t most_runs, std::map<std::string, HeldOutTexts>& held_out,
-                  std::vector<Overlap>& found) {
-  std::vector<HeldOutTexts*> wanted;
-  for (const auto& source : measured) {
-    auto place = held_out.find(source.name);
-    if (place == held_out.end())
-      place = held_out.emplace(source.name, held_out_texts(source, most_runs)).first;
-    place->second.restart();
-    wanted.push_back(&place->second);
-  }
+// What is looked for, and what it is called.
+using Wanted = std::vector<std::pair<std::string, HeldOutTexts*>>;
+
+// Of a part of one source with each of the others, all in one pass.
+void add_overlaps(const SourceOptions& used, Split part, const Wanted& wanted, std::vector<Overlap>& found) {
   std::uint64_t limit = 0;
-  for (const auto* texts : wanted) limit = std::max(limit, texts->limit());
+  for (const auto& [name, texts] : wanted) {
+    texts->restart();
+    limit = std::max(limit, texts->limit());
+  }
   DocumentReader reader(used, part);
   for (Document document; reader.next(document);) {
     const auto runs = text_runs(document.text, limit);
-    for (auto* texts : wanted) texts->look_in(document.text, runs);
+    for (const auto& [name, texts] : wanted) texts->look_in(document.text, runs);
   }
-  for (std::size_t i = 0; i < measured.size(); ++i)
-    if (const auto documents = wanted[i]->found(); documents > 0)
-      found.push_back({used.name, measured[i].name, documents});
+  for (const auto& [name, texts] : wanted)
+    if (const auto documents = texts->found(); documents > 0) found.push_back({used.name, name, documents});
+}
+
+std::int64_t stored_bytes(const std::vector<SourceOptions>& sources) {
+  std::int64_t bytes = 0;
+  for (const auto& source : sources) bytes += stored_bytes(source);
+  return bytes;
 }
 
 }  // namespace
 
 Overlaps overlaps(const std::vector<SourceOptions>& used, Split part,
                   const std::vector<SourceOptions>& measured, std::int64_t most_bytes) {
-  std::int64_t bytes = 0;
-  for (const auto& source : used) bytes += stored_bytes(source);
+  const bool too_long = stored_bytes(used) > most_bytes;
   Overlaps result;
   std::map<std::string, HeldOutTexts> held_out;  // by source, as far as they are needed
   const auto most_runs = kMostRuns / std::max<std::size_t>(measured.size(), 1);
   for (const auto& source : used) {
     const auto suspected = suspects(source, part, measured);
     if (suspected.empty()) continue;
-    if (bytes > most_bytes)
+    if (too_long) {
       result.unread.push_back(source.name);
-    else
-      add_overlaps(source, part, suspected, most_runs, held_out, result.found);
+      continue;
+    }
+    Wanted wanted;
+    for (const auto& other : suspected) {
+      auto place = held_out.find(other.name);
+      if (place == held_out.end())
+        place = held_out.emplace(other.name, held_out_texts(other, most_runs)).first;
+      wanted.emplace_back(other.name, &place->second);
+    }
+    add_overlaps(source, part, wanted, result.found);
   }
+  return result;
+}
+
+Overlaps overlaps(const std::vector<SourceOptions>& used, const std::vector<MeasuredTexts>& measured,
+                  std::int64_t most_bytes) {
+  Overlaps result;
+  if (measured.empty()) return result;
+  if (stored_bytes(used) > most_bytes) {
+    for (const auto& source : used) result.unread.push_back(source.name);
+    return result;
+  }
+  std::vector<HeldOutTexts> all(measured.size(), HeldOutTexts(kMostRuns / measured.size()));
+  Wanted wanted;
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    for (const auto& text : measured[i].texts) all[i].add(text);
+    wanted.emplace_back(measured[i].name, &all[i]);
+  }
+  for (const auto& source : used) add_overlaps(source, Split::training, wanted, result.found);
   return result;
 }
 

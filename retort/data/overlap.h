@@ -29,4 +29,13 @@ Overlaps overlaps(const std::vector<SourceOptions>& used, Split part,
                   const std::vector<SourceOptions>& measured,
                   std::int64_t most_bytes = std::int64_t{1} << 30);
 
+/// Documents that are measured and are no part of a source, such as the questions of a task.
+struct MeasuredTexts {
+  std::string name;
+  std::vector<std::string> texts;
+};
+/// The same of such documents, in the part of the used sources that is learned from.
+Overlaps overlaps(const std::vector<SourceOptions>& used, const std::vector<MeasuredTexts>& measured,
+                  std::int64_t most_bytes = std::int64_t{1} << 30);
+
 }  // namespace retort::data

@@ -9,6 +9,7 @@
 #include "retort/base/utf8.h"
 #include "retort/data/file_form.h"
 #include "retort/data/json_line.h"
+#include "retort/data/parquet_records.h"
 #include "retort/data/utf8_text.h"
 #include "retort/io/compressed.h"
 #include "retort/io/quote.h"
@@ -50,10 +51,8 @@ class JsonlRecords : public RecordReader {
       throw base::JsonFault{base::join("expected an object, found ", kind_of(json.root)), 0};
     if (json.member && json.member->is_string()) return std::move(json.member->get_ref<std::string&>());
     if (const std::string chat = chat_in(line); !chat.empty())
-      throw base::JsonFault{base::join("expected text as \"", field_, "\", found a chat as ", io::quote(chat),
-                                       ", which Retort does not render: write each chat as one text, as "
-                                       "apply_chat_template(chat, tokenize=False) of transformers does"),
-                            0};
+      throw base::JsonFault{
+          base::join("expected text as \"", field_, "\", found a chat as ", io::quote(chat), kNoChats), 0};
     if (!json.member)
       throw base::JsonFault{base::join("expected the key \"", field_, "\", found ", in_a_row(json.names),
                                        "; field (--field) says which key holds the text"),
@@ -183,7 +182,14 @@ std::unique_ptr<RecordReader> open_jsonl(const SourceOptions& source, const base
 }
 
 std::unique_ptr<RecordReader> open_records(const SourceOptions& source, const base::Path& path) {
-  if (form_of(source, path) == FileForm::jsonl) return open_jsonl(source, path);
+  switch (form_of(source, path)) {
+    case FileForm::jsonl:
+      return open_jsonl(source, path);
+    case FileForm::parquet:
+      return open_parquet(source, path);
+    case FileForm::text:
+      break;
+  }
   return std::make_unique<TextRecords>(source, path);
 }
 

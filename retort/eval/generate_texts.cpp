@@ -108,10 +108,7 @@ class Round {
     const std::span<const float> logits_V(logits_NV.const_data_ptr<float>() + row * vocab, vocab);
     const auto id =
         next_id(logits_V, live.text.ids, options_.sampling, options_.ids_without_token, live.random);
-    if (!listener_.ends) return {id, 0};
-    auto answer = std::vector(live.text.ids.begin() + live.prompt_tokens, live.text.ids.end());
-    answer.push_back(id);
-    return {id, listener_.ends(live.prompt, answer) ? 1 : 0};
+    return {id, listener_.ends && listener_.ends(live.prompt, id) ? 1 : 0};
   }
 
   void take(const std::vector<Choice>& choices) {

@@ -44,8 +44,8 @@ struct TextsListener {
   std::function<void()> begins = {};
   /// A text got one more token, and its pass is over.
   std::function<void(std::size_t prompt)> token = {};
-  /// The answer so far, after each token; true ends the text.
-  std::function<bool(std::size_t prompt, std::span<const std::int32_t> answer)> ends = {};
+  /// Each id of an answer, before token() and done() are told of it; true ends the text.
+  std::function<bool(std::size_t prompt, std::int32_t id)> ends = {};
   /// In the order in which texts end.
   std::function<void(std::size_t prompt, const Generation& generation)> done = {};
 };

@@ -91,6 +91,8 @@ std::int64_t held_out_bytes(const architecture::Config& model, std::int64_t item
 
 namespace {
 
+constexpr auto kPackedWeights = "weights in the order of products";
+
 struct UnitBytes {
   std::int64_t all = 0, largest = 0;
   void add(std::int64_t bytes) {
@@ -158,7 +160,7 @@ shard::MemoryPlan plan_of_texts(const architecture::Config& config, std::int64_t
                             : weight_bytes(config, item_bytes);
   return {
       {{kModelWeights, unpacked},
-       {"weights in the order of products", from == WeightsFrom::ranks ? packed.largest : packed.all},
+       {kPackedWeights, from == WeightsFrom::ranks ? packed.largest : packed.all},
        {"keys and values", paged_bytes(config, item_bytes, room)},
        {"work of a block", ops::product_work_bytes(path, item_bytes) + position_bytes(config, tokens) +
                                2 * tokens * config.hidden_size * wide(item_bytes) +
@@ -189,13 +191,49 @@ shard::MemoryPlan plan_texts_within(std::int64_t available_bytes, const architec
   };
   auto plan = plan_of(options.texts_at_once);
   if (plan.total_bytes() <= available_bytes) return plan;
-  std::int64_t fitting = 0, too_many = std::min(options.texts_at_once, std::ssize(prompts));
+  const auto fitting =
+      most_that_fit(available_bytes, std::min(options.texts_at_once, std::ssize(prompts)) - 1, plan_of);
+  if (fitting > 0) plan.advice = base::join("make ", fitting, " texts at once (--batch), ", plan.advice);
+  return plan;
+}
+
+std::int64_t most_that_fit(std::int64_t available_bytes, std::int64_t most,
+                           const std::function<shard::MemoryPlan(std::int64_t)>& plan_of) {
+  std::int64_t fitting = 0, too_many = most + 1;
   while (too_many - fitting > 1) {
     const auto middle = (fitting + too_many) / 2;
     (plan_of(middle).total_bytes() <= available_bytes ? fitting : too_many) = middle;
   }
-  if (fitting > 0) plan.advice = base::join("make ", fitting, " texts at once (--batch), ", plan.advice);
-  return plan;
+  return fitting;
+}
+
+namespace {
+
+std::int64_t sum_of(const std::vector<shard::MemoryItem>& items) {
+  return shard::MemoryPlan{items, ""}.total_bytes();
+}
+
+bool is_of_weights(const shard::MemoryItem& item) {
+  return item.what == kModelWeights || item.what == kPackedWeights;
+}
+
+}  // namespace
+
+void PlanOfLoadedModels::add(const std::string& name, const std::vector<shard::MemoryPlan>& plans) {
+  for (const auto& item : plans.front().items)
+    if (is_of_weights(item)) weights_.push_back({base::join(name, ": ", item.what), item.bytes});
+  for (const auto& plan : plans) {
+    std::vector<shard::MemoryItem> rest;
+    for (const auto& item : plan.items)
+      if (!is_of_weights(item)) rest.push_back({base::join(name, ": ", item.what), item.bytes});
+    if (sum_of(rest) > sum_of(rest_)) rest_ = std::move(rest);
+  }
+}
+
+shard::MemoryPlan PlanOfLoadedModels::plan() const {
+  auto items = weights_;
+  items.insert(items.end(), rest_.begin(), rest_.end());
+  return {items, ""};
 }
 
 shard::MemoryPlan plan_chat(const architecture::Config& config, std::int64_t item_bytes, std::int64_t tokens,

@@ -1,6 +1,10 @@
 #pragma once
 // The memory of scoring and of generation, known before a model is loaded.
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "retort/architecture/config.h"
 #include "retort/eval/evaluate.h"
 #include "retort/eval/generate_texts.h"
@@ -40,6 +44,22 @@ shard::MemoryPlan plan_texts(const architecture::Config& config, std::int64_t it
 shard::MemoryPlan plan_texts_within(std::int64_t available_bytes, const architecture::Config& config,
                                     std::int64_t item_bytes, std::span<const Prompt> prompts,
                                     const TextsOptions& options, ops::Path path, WeightsFrom from);
+
+/// The largest number from 1 to `most` whose plan fits; 0: none does.  A plan grows with its number.
+std::int64_t most_that_fit(std::int64_t available_bytes, std::int64_t most,
+                           const std::function<shard::MemoryPlan(std::int64_t)>& plan_of);
+
+/// Of models that stay loaded while one of them at a time makes texts.
+class PlanOfLoadedModels {
+ public:
+  /// Of a model that is called `name`, by plans of all that it will make.
+  void add(const std::string& name, const std::vector<shard::MemoryPlan>& plans);
+  /// Weights of all, and the rest of the model and the texts that take most of it.
+  shard::MemoryPlan plan() const;
+
+ private:
+  std::vector<shard::MemoryItem> weights_, rest_;
+};
 
 /// Of a conversation of so many tokens, by weights from a file.
 shard::MemoryPlan plan_chat(const architecture::Config& config, std::int64_t item_bytes, std::int64_t tokens,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "retort/base/words.h"
+#include "retort/tasks/options.h"
 
 namespace retort::eval {
 
@@ -27,6 +28,7 @@ struct EvaluateOptions {
   bool seen = false;                      ///< the models may have learned from the text in the same run
   std::vector<std::string> prompts = {};  ///< texts generated from, for the report
   std::int64_t max_new_tokens = 40;
+  tasks::TaskOptions tasks = {};
 };
 
 /// How the next token is drawn.
@@ -37,6 +39,23 @@ struct Sampling {
   double min_p = 0;               ///< only those so many times as likely as the most likely one
   double repetition_penalty = 1;  ///< of ids that the text has; 1: none
   std::uint64_t seed = 0;
+};
+
+/// A bound on the time in which a model gives texts a token.  At most one of the first three is set.
+struct TimeTarget {
+  double latency = 0;            ///< share of the time that another model takes, in (0, 1)
+  double milliseconds = 0;       ///< of a token
+  double tokens_per_second = 0;  ///< of all texts of a batch
+  /// Of what the time is taken.
+  std::int64_t batch = 1, context = 512;
+  std::string dtype = "auto";  ///< as of scoring and generation
+
+  bool is_given() const { return latency > 0 || milliseconds > 0 || tokens_per_second > 0; }
+  /// Seconds of a token; `whole_seconds`: that the model takes of which latency is a share.
+  double seconds(double whole_seconds) const {
+    if (latency > 0) return latency * whole_seconds;
+    return milliseconds > 0 ? milliseconds / 1000 : static_cast<double>(batch) / tokens_per_second;
+  }
 };
 
 }  // namespace retort::eval

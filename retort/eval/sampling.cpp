@@ -32,11 +32,6 @@ void penalise(std::span<double> logits_V, std::span<const std::int32_t> ids, dou
   }
 }
 
-struct Candidate {
-  std::int32_t id;
-  double logit, weight = 0;  ///< the weight is not divided by their sum
-};
-
 // By falling logit, of equals the lower id; without those that cannot be chosen.
 std::vector<Candidate> sorted(std::span<const double> logits_V, double temperature) {
   std::vector<Candidate> candidates;
@@ -81,8 +76,21 @@ std::int32_t drawn(std::span<const Candidate> candidates, base::Random& random) 
   return candidates.back().id;
 }
 
-std::vector<Candidate> candidates_of(std::span<const double> logits_V, const Sampling& sampling) {
-  auto candidates = sorted(logits_V, sampling.temperature);
+// As the text makes them, without rows that are no token.
+std::vector<double> allowed(std::span<const double> logits_V, std::span<const std::int32_t> ids,
+                            const Sampling& sampling, std::span<const std::int32_t> ids_without_token) {
+  std::vector<double> logits(logits_V.begin(), logits_V.end());
+  if (sampling.repetition_penalty != 1) penalise(logits, ids, sampling.repetition_penalty);
+  for (const auto id : ids_without_token) logits[to_size(id)] = kNever;
+  return logits;
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates_of(std::span<const double> logits_V, std::span<const std::int32_t> ids,
+                                     const Sampling& sampling,
+                                     std::span<const std::int32_t> ids_without_token) {
+  auto candidates = sorted(allowed(logits_V, ids, sampling, ids_without_token), sampling.temperature);
   if (sampling.top_k > 0) keep_top_k(candidates, to_size(sampling.top_k));
   for (auto& candidate : candidates) candidate.weight = std::exp(candidate.logit - candidates.front().logit);
   if (sampling.top_p < 1) keep_top_p(candidates, sampling.top_p);
@@ -90,18 +98,14 @@ std::vector<Candidate> candidates_of(std::span<const double> logits_V, const Sam
   return candidates;
 }
 
-}  // namespace
-
 std::int32_t next_id(std::span<const float> logits_V, std::span<const std::int32_t> ids,
                      const Sampling& sampling, std::span<const std::int32_t> ids_without_token,
                      base::Random& random) {
   require_finite(logits_V);
-  std::vector<double> logits(logits_V.begin(), logits_V.end());
-  if (sampling.repetition_penalty != 1) penalise(logits, ids, sampling.repetition_penalty);
-  for (const auto id : ids_without_token) logits[static_cast<std::size_t>(id)] = kNever;
-  if (sampling.temperature == 0)
-    return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
-  return drawn(candidates_of(logits, sampling), random);
+  const std::vector<double> wide(logits_V.begin(), logits_V.end());
+  if (sampling.temperature > 0) return drawn(candidates_of(wide, ids, sampling, ids_without_token), random);
+  const auto logits = allowed(wide, ids, sampling, ids_without_token);
+  return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
 }
 
 void check(const Sampling& s) {

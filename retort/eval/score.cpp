@@ -6,7 +6,6 @@
 
 #include "retort/base/error.h"
 #include "retort/bench/stopwatch.h"
-#include "retort/model/block.h"
 #include "retort/ops/logit_scores.h"
 #include "retort/shard/acquired_unit.h"
 
@@ -117,8 +116,8 @@ at::Tensor embedded(shard::Parameters& parameters, const at::Tensor& ids_N) {
                       parameters.config().embedding_factor);
 }
 
-at::Tensor forward_hidden(shard::Parameters& parameters, const at::Tensor& ids_N,
-                          const model::TokenLayout& layout) {
+at::Tensor through_blocks(shard::Parameters& parameters, const at::Tensor& ids_N,
+                          const ThroughBlock& through) {
   const auto& config = parameters.config();
   const auto blocks = parameters.layout().num_blocks();
   const auto prefetch = [&](std::int64_t block) {
@@ -133,9 +132,18 @@ at::Tensor forward_hidden(shard::Parameters& parameters, const at::Tensor& ids_N
     const auto weights =
         model::block_weights(config.blocks[static_cast<std::size_t>(block)],
                              parameters.layout().units[static_cast<std::size_t>(unit)], acquired.flat());
-    hidden_ND = model::block_forward(weights, config.rms_norm_eps, hidden_ND, layout);
+    hidden_ND = through(weights, hidden_ND);
   }
   return hidden_ND;
+}
+
+at::Tensor forward_hidden(shard::Parameters& parameters, const at::Tensor& ids_N,
+                          const model::TokenLayout& layout) {
+  const double eps = parameters.config().rms_norm_eps;
+  return through_blocks(parameters, ids_N,
+                        [&](const model::BlockWeights& weights, const at::Tensor& hidden_ND) {
+                          return model::block_forward(weights, eps, hidden_ND, layout);
+                        });
 }
 
 }  // namespace retort::eval

@@ -7,9 +7,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 
 #include "retort/architecture/layout.h"
 #include "retort/eval/confidence.h"
+#include "retort/model/block.h"
 #include "retort/model/head.h"
 #include "retort/model/tokens.h"
 #include "retort/shard/parameters.h"
@@ -68,7 +70,15 @@ ScoreSums score_hidden(const HeadScorer& student, const at::Tensor& hidden_ND, c
 /// Rows of the embedding, as the first block takes them; acquires its unit.
 at::Tensor embedded(shard::Parameters& parameters, const at::Tensor& ids_N);
 
-/// Output of the last block for packed tokens; acquires one unit after the other.
+/// What a block makes of the hidden states before it.
+using ThroughBlock =
+    std::function<at::Tensor(const model::BlockWeights& weights, const at::Tensor& hidden_ND)>;
+/// Output of the last block for tokens that `through` takes from block to block; acquires one unit after the
+/// other.
+at::Tensor through_blocks(shard::Parameters& parameters, const at::Tensor& ids_N,
+                          const ThroughBlock& through);
+
+/// The same of packed tokens.
 at::Tensor forward_hidden(shard::Parameters& parameters, const at::Tensor& ids_N,
                           const model::TokenLayout& layout);
 

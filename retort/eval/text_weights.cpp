@@ -2,7 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <set>
+
 #include "retort/base/index.h"
+#include "retort/model/dtype.h"
 #include "retort/ops/elementwise.h"
 #include "retort/shard/acquired_unit.h"
 
@@ -56,6 +59,21 @@ model::BlockWeights TextWeights::packed_block(std::size_t block, const at::Tenso
 TextWeights::Head TextWeights::packed_head(const at::Tensor& flat) const {
   const auto head = model::head_weights(layout_, flat);
   return {wide(head.norm_D).clone(), ops::PackedLinear(head.matrix_VD)};
+}
+
+std::string TextWeights::packing() const {
+  std::set<std::string> types;
+  const auto add = [&](const ops::PackedLinear& matrix) {
+    if (matrix.defined()) types.insert(model::dtype_name(matrix.weights().scalar_type()));
+  };
+  for (const auto& block : blocks_)
+    for (const auto* matrix :
+         {&block.apart.qkv, &block.apart.output, &block.apart.gate_up, &block.apart.down})
+      add(*matrix);
+  add(head_.matrix);
+  std::string names;
+  for (const auto& type : types) names += (names.empty() ? "" : ", ") + type;
+  return names;
 }
 
 at::Tensor TextWeights::embedded(const at::Tensor& ids_N) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "retort/architecture/config.h"
@@ -31,6 +32,10 @@ class TextWeights {
   const architecture::Config& config() const { return config_; }
   /// Of what blocks compute with.
   at::TensorOptions options() const { return options_; }
+
+  /// The types in which the matrices lie, "bf16" or "bf16, fp32": what a token reads depends on it.  Empty
+  /// where they do not stay in memory.
+  std::string packing() const;
 
   /// Rows of the embedding, [N, D].  Collective as the constructor, and so are those below.
   at::Tensor embedded(const at::Tensor& ids_N);

@@ -12,7 +12,6 @@
 #include "retort/architecture/counts.h"
 #include "retort/architecture/longest_context.h"
 #include "retort/base/error.h"
-#include "retort/base/random.h"
 #include "retort/bench/operands.h"
 #include "retort/bench/stopwatch.h"
 #include "retort/eval/memory_plan.h"
@@ -109,14 +108,8 @@ std::int64_t copies_of(const Config& model, const Block& part, c10::ScalarType d
 std::vector<Prompt> prompts_of(const Config& model, const TokenTimeOptions& options) {
   const auto length = std::max<std::int64_t>(1, options.context - kTimedTokens);
   std::vector<Prompt> prompts;
-  for (std::int64_t text = 0; text < options.batch; ++text) {
-    base::Random random(0, static_cast<std::uint64_t>(text));
-    Prompt prompt{.number = static_cast<std::uint64_t>(text)};
-    for (std::int64_t i = 0; i < length; ++i)
-      prompt.ids.push_back(
-          static_cast<std::int32_t>(random.next_below(static_cast<std::uint64_t>(model.vocab_size))));
-    prompts.push_back(std::move(prompt));
-  }
+  for (std::uint64_t text = 0; text < static_cast<std::uint64_t>(options.batch); ++text)
+    prompts.push_back({.ids = bench::random_ids(length, model.vocab_size, text), .number = text});
   return prompts;
 }
 
@@ -128,19 +121,46 @@ TextsOptions texts_of(const TokenTimeOptions& options) {
 model::UnitSource irregular_weights(const Config& model, c10::ScalarType saved_dtype) {
   auto source = model::random_source(model, 0);
   source.read = [numbers = bench::irregular(kNumbers, at::kFloat).mul_(0.05).to(saved_dtype)](
-                    std::size_t, std::int64_t, const at::Tensor& part) {
-    for (std::int64_t begin = 0; begin < part.numel(); begin += kNumbers) {
-      const auto count = std::min(kNumbers, part.numel() - begin);
-      part.view({-1}).narrow(0, begin, count).copy_(numbers.narrow(0, 0, count));
-    }
-  };
+                    std::size_t, std::int64_t, const at::Tensor& part) { bench::repeat(numbers, part); };
   return source;
 }
 
-// The fastest pass that gives each text one more token.
+void check(const Config& model, const TokenTimeOptions& options) {
+  const auto longest = architecture::longest_context(model);
+  base::require<base::UsageError>(options.context > kTimedTokens && options.context <= longest,
+                                  "target.context: expected ", kTimedTokens + 1, " to ", longest,
+                                  " tokens of this model, found ", options.context,
+                                  "; choose one in this range.");
+}
+
+double at_size(const SecondsBySize& curve, std::int64_t size) {
+  const auto above = curve.lower_bound(size);
+  base::ensure(above != curve.end(), "no part is larger than the measured one");
+  const auto below =
+      above == curve.begin() ? std::pair<const std::int64_t, double>{0, 0.0} : *std::prev(above);
+  const auto share =
+      static_cast<double>(size - below.first) / static_cast<double>(above->first - below.first);
+  return below.second + share * (above->second - below.second);
+}
+
+// Of random weights.
 double token_seconds(const Config& model, const TokenTimeOptions& options) {
   TextWeights weights(irregular_weights(model, options.saved_dtype), options.dtype, options.device);
-  const auto prompts = prompts_of(model, options);
+  return eval::token_seconds(weights, options);
+}
+
+}  // namespace
+
+TokenTimeOptions token_time_options(const TimeTarget& target, const c10::Device& device) {
+  return {.batch = target.batch,
+          .context = target.context,
+          .dtype = model::parse_scoring_dtype(target.dtype, device),
+          .device = device};
+}
+
+double token_seconds(TextWeights& weights, const TokenTimeOptions& options) {
+  check(weights.config(), options);
+  const auto prompts = prompts_of(weights.config(), options);
   double fastest = std::numeric_limits<double>::infinity();
   for (std::int64_t run = 0; run < kRuns; ++run) {
     std::vector<double> at;
@@ -156,25 +176,13 @@ double token_seconds(const Config& model, const TokenTimeOptions& options) {
   return fastest;
 }
 
-void check(const Config& model, const TokenTimeOptions& options) {
-  const auto longest = architecture::longest_context(model);
-  base::require<base::UsageError>(options.context > kTimedTokens && options.context <= longest,
-                                  "prune: target.context: expected ", kTimedTokens + 1, " to ", longest,
-                                  " tokens of this model, found ", options.context,
-                                  "; choose one in this range.");
+shard::MemoryPlan plan_token_seconds(const Config& model, const TokenTimeOptions& options) {
+  auto plan = plan_texts(model, static_cast<std::int64_t>(c10::elementSize(options.dtype)),
+                         prompts_of(model, options), texts_of(options), ops::path_of(options.device),
+                         WeightsFrom::file);
+  plan.advice = "lower target.batch or target.context, or use a machine with more";
+  return plan;
 }
-
-double at_size(const SecondsBySize& curve, std::int64_t size) {
-  const auto above = curve.lower_bound(size);
-  base::ensure(above != curve.end(), "no part is larger than the measured one");
-  const auto below =
-      above == curve.begin() ? std::pair<const std::int64_t, double>{0, 0.0} : *std::prev(above);
-  const auto share =
-      static_cast<double>(size - below.first) / static_cast<double>(above->first - below.first);
-  return below.second + share * (above->second - below.second);
-}
-
-}  // namespace
 
 SecondsBySize rising(const SecondsBySize& measured) {
   struct Pool {
@@ -283,10 +291,7 @@ base::Json TokenTimes::to_json() const {
 std::int64_t token_times_bytes(const Config& model, const TokenTimeOptions& options) {
   std::int64_t most = 0;
   const auto add = [&](const Config& timed) {
-    const auto plan = plan_texts(timed, static_cast<std::int64_t>(c10::elementSize(options.dtype)),
-                                 prompts_of(timed, options), texts_of(options), ops::path_of(options.device),
-                                 WeightsFrom::file);
-    most = std::max(most, plan.total_bytes());
+    most = std::max(most, plan_token_seconds(timed, options).total_bytes());
   };
   add(with_parts(model, model.vocab_size));
   for (const auto& [name, part] : parts_of(model)) {

@@ -13,6 +13,9 @@
 
 #include "retort/architecture/config.h"
 #include "retort/base/json.h"
+#include "retort/eval/options.h"
+#include "retort/eval/text_weights.h"
+#include "retort/shard/memory_plan.h"
 
 namespace retort::eval {
 
@@ -24,6 +27,15 @@ struct TokenTimeOptions {
   /// Weights have numbers of this type: float32 ones that are bfloat16 numbers pack into half the bytes.
   c10::ScalarType saved_dtype = c10::ScalarType::Float;
 };
+
+/// Throws UsageError for an unknown type.
+TokenTimeOptions token_time_options(const TimeTarget& target, const c10::Device& device);
+
+/// Of the fastest of some passes that give each text one more token.  Throws UsageError for a context that
+/// the model is not made for.
+double token_seconds(TextWeights& weights, const TokenTimeOptions& options);
+/// Of that, with weights from a file.
+shard::MemoryPlan plan_token_seconds(const architecture::Config& model, const TokenTimeOptions& options);
 
 /// Seconds by how many KV groups or channels there are, strictly rising from none, which takes none.
 using SecondsBySize = std::map<std::int64_t, double>;

@@ -207,6 +207,10 @@ std::optional<GgmlType> ggml_type(std::uint32_t number) {
   return std::nullopt;
 }
 
+std::uint32_t ggml_number(GgmlType type) {
+  return row(type).number;
+}
+
 std::string ggml_name(std::uint32_t number) {
   for (const Row& known : kRows)
     if (known.number == number) return std::string(known.name);
@@ -233,6 +237,18 @@ float half_to_float(std::uint16_t half) {
   // Below the normal halves: a whole number of 2^-24, which a float holds exactly.
   const float value = static_cast<float>(fraction) * 0x1p-24F;
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(value));
+}
+
+std::uint16_t float_to_half(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value), magnitude = bits & 0x7FFFFFFFU;
+  const std::uint32_t sign = bits >> 16 & 0x8000U;
+  const auto half = [sign](std::uint32_t rest) { return static_cast<std::uint16_t>(sign | rest); };
+  if (magnitude > 0x7F800000U) return half(0x7E00U);
+  if (magnitude >= 0x47800000U) return half(0x7C00U);
+  // A half below 2^-14 counts steps of 2^-24, which are those of floats from 0.5 to 1.
+  if (magnitude < 0x38800000U)
+    return half(std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U);
+  return half((magnitude - (112U << 23) + 0xFFFU + (magnitude >> 13 & 1U)) >> 13);
 }
 
 void dequantise(GgmlType type, std::span<const std::byte> blocks, std::span<float> values) {

@@ -21,6 +21,8 @@ struct GgmlBlock {
 
 /// The type with this number in files; empty for one that is not read.
 std::optional<GgmlType> ggml_type(std::uint32_t number);
+/// Its number in files.
+std::uint32_t ggml_number(GgmlType type);
 /// What ggml calls the type with this number, whether it is read or not; the number where ggml has no name.
 std::string ggml_name(std::uint32_t number);
 /// "F32", "Q4_1", ...
@@ -35,5 +37,7 @@ void dequantise(GgmlType type, std::span<const std::byte> blocks, std::span<floa
 
 /// The value of an IEEE half.
 float half_to_float(std::uint16_t half);
+/// The nearest IEEE half, of two the even one; from 65520 on an infinite one.
+std::uint16_t float_to_half(float value);
 
 }  // namespace retort::io

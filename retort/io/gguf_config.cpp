@@ -82,8 +82,16 @@ class Keys {
   const GgufArchitecture& architecture() const { return architecture_; }
   std::string of(std::string_view key) const { return base::join(architecture_.name, ".", key); }
   std::optional<std::int64_t> count(std::string_view key) const { return in_.count(of(key)); }
+  /// A number for each block, whether the file has a list or one number for all.  Throws where it has
+  /// neither.
+  std::vector<std::int64_t> counts(std::string_view key, std::int64_t blocks) const {
+    return architecture_.is_by_block && in_.is_list(of(key))
+               ? in_.counts(of(key), blocks)
+               : std::vector(static_cast<std::size_t>(blocks), required_count(key));
+  }
   std::int64_t required_count(std::string_view key) const { return in_.required_count(of(key)); }
   std::optional<double> number(std::string_view key) const { return in_.number(of(key)); }
+  bool contains(std::string_view key) const { return in_.contains(of(key)); }
   std::optional<std::string> text(std::string_view key) const { return in_.text(of(key)); }
 
  private:
@@ -143,21 +151,13 @@ std::int64_t read_head_dim(const Keys& keys, std::int64_t hidden, std::int64_t h
 }
 
 // The embedding that Llama 3.1 and later have; a file keeps only what its angles are divided by.
-constexpr double kLowFactor = 1, kHighFactor = 4, kOriginalContext = 8192;
-
-double llama3_divisor(double angle, double factor) {
-  const double wavelength = 2 * std::numbers::pi / angle;
-  if (wavelength < kOriginalContext / kHighFactor) return 1;
-  if (wavelength > kOriginalContext / kLowFactor) return factor;
-  const double share = (kOriginalContext / wavelength - kLowFactor) / (kHighFactor - kLowFactor);
-  return 1 / ((1 - share) / factor + share);
-}
+constexpr Llama3Bounds kLlama31{};
 
 Json llama3_scaling(const Keys& keys, double theta, std::span<const float> divisors) {
   const double factor = *std::max_element(divisors.begin(), divisors.end());
   const auto pairs = static_cast<double>(divisors.size());
   for (std::size_t i = 0; i < divisors.size(); ++i) {
-    const double wanted = llama3_divisor(std::pow(theta, -static_cast<double>(i) / pairs), factor);
+    const double wanted = llama3_divisor(std::pow(theta, -static_cast<double>(i) / pairs), factor, kLlama31);
     require<ModelError>(std::abs(divisors[i] - wanted) <= 1e-4 * wanted, keys.in().where(),
                         ": tensor \"rope_freqs.weight\" divides angle ", i, " by ", divisors[i],
                         ", expected ", wanted,
@@ -165,9 +165,9 @@ Json llama3_scaling(const Keys& keys, double theta, std::span<const float> divis
   }
   return {{"rope_type", "llama3"},
           {"factor", factor},
-          {"low_freq_factor", kLowFactor},
-          {"high_freq_factor", kHighFactor},
-          {"original_max_position_embeddings", static_cast<std::int64_t>(kOriginalContext)}};
+          {"low_freq_factor", kLlama31.low},
+          {"high_freq_factor", kLlama31.high},
+          {"original_max_position_embeddings", static_cast<std::int64_t>(kLlama31.context)}};
 }
 
 // That of Phi-3, whose factors depend on the length of a text.
@@ -288,6 +288,14 @@ void add_unknown_keys(const Keys& keys, Json& config) {
 
 }  // namespace
 
+double llama3_divisor(double angle, double factor, const Llama3Bounds& bounds) {
+  const double wavelength = 2 * std::numbers::pi / angle;
+  if (wavelength < bounds.context / bounds.high) return 1;
+  if (wavelength > bounds.context / bounds.low) return factor;
+  const double share = (bounds.context / wavelength - bounds.low) / (bounds.high - bounds.low);
+  return 1 / ((1 - share) / factor + share);
+}
+
 const GgufArchitecture& gguf_architecture(const MetadataReader& in) {
   const std::string name = in.text("general.architecture").value_or("");
   std::string supported;
@@ -304,11 +312,38 @@ GgufHeads read_gguf_heads(const MetadataReader& in) {
   const std::string kind = in.text("general.type").value_or("model");
   require<ModelError>(kind == "model", in.where(), ": general.type is ", quote(kind),
                       ", expected \"model\"; give the file of the model itself.");
-  const std::int64_t query = keys.required_count("attention.head_count");
-  const std::int64_t key = keys.count("attention.head_count_kv").value_or(query);
-  require<ModelError>(query > 0 && key > 0, in.where(), ": has ", query, " query and ", key,
-                      " key heads, expected at least 1 of each.");
-  return {query, key};
+  const std::int64_t blocks = keys.required_count("block_count");
+  require<ModelError>(blocks <= std::int64_t{kMaxGgufListed}, in.where(), ": has ", blocks,
+                      " blocks, expected at most ", kMaxGgufListed, ".");
+  GgufHeads heads{keys.counts("attention.head_count", blocks), {}};
+  heads.key =
+      keys.contains("attention.head_count_kv") ? keys.counts("attention.head_count_kv", blocks) : heads.query;
+  for (std::size_t i = 0; i < heads.query.size(); ++i) {
+    const std::int64_t query = heads.query[i], key = heads.key[i];
+    const bool none = keys.architecture().is_by_block && query == 0 && key == 0;
+    require<ModelError>(none || (query > 0 && key > 0), in.where(), ": has ", query, " query and ", key,
+                        " key heads in block ", i, ", expected at least 1 of each.");
+  }
+  return heads;
+}
+
+// The first that there is; 0: no block has attention.
+std::int64_t first_of(const std::vector<std::int64_t>& numbers) {
+  const auto found = std::ranges::find_if(numbers, [](std::int64_t number) { return number > 0; });
+  return found == numbers.end() ? 0 : *found;
+}
+
+// Blocks of several sizes, in Retort's own form: a list for what differs.
+void add_lists(const Keys& keys, const GgufHeads& heads, std::int64_t head_dim, Json& config) {
+  if (!keys.architecture().is_by_block) return;
+  Json head_dims = Json::array();
+  for (const std::int64_t query : heads.query) head_dims.push_back(query > 0 ? head_dim : 0);
+  config["model_type"] = "retort";
+  config["base_model_type"] = keys.architecture().model_type;
+  config["num_attention_heads"] = heads.query;
+  config["num_key_value_heads"] = heads.key;
+  config["head_dim"] = head_dims;
+  config["intermediate_size"] = keys.counts("feed_forward_length", std::ssize(heads.query));
 }
 
 std::string gguf_config_json(const MetadataReader& in, const GgufShape& shape) {
@@ -320,15 +355,19 @@ std::string gguf_config_json(const MetadataReader& in, const GgufShape& shape) {
   require<ModelError>(epsilon.has_value(), in.where(), ": has no metadata \"",
                       keys.of("attention.layer_norm_rms_epsilon"), "\"; convert the model again.");
   const double theta = keys.number("rope.freq_base").value_or(10000.0);
+  const std::int64_t blocks = std::ssize(heads.query), query = first_of(heads.query);
+  require<ModelError>(query > 0, in.where(),
+                      ": has no block with attention, expected one; convert the model again.");
+  const std::int64_t head_dim = read_head_dim(keys, hidden, query);
   Json config = {{"architectures", {keys.architecture().hugging_face}},
                  {"model_type", keys.architecture().model_type},
                  {"vocab_size", shape.vocab_size},
                  {"hidden_size", hidden},
-                 {"intermediate_size", keys.required_count("feed_forward_length")},
-                 {"num_hidden_layers", keys.required_count("block_count")},
-                 {"num_attention_heads", heads.query},
-                 {"num_key_value_heads", heads.key},
-                 {"head_dim", read_head_dim(keys, hidden, heads.query)},
+                 {"intermediate_size", keys.counts("feed_forward_length", blocks).front()},
+                 {"num_hidden_layers", blocks},
+                 {"num_attention_heads", query},
+                 {"num_key_value_heads", first_of(heads.key)},
+                 {"head_dim", head_dim},
                  {"max_position_embeddings", keys.required_count("context_length")},
                  {"rms_norm_eps", *epsilon},
                  {"rope_theta", theta},
@@ -339,6 +378,7 @@ std::string gguf_config_json(const MetadataReader& in, const GgufShape& shape) {
   add_scores(keys, config);
   add_turned_part(keys, config);
   add_token_ids(in, config);
+  add_lists(keys, heads, head_dim, config);
   add_unknown_keys(keys, config);
   return config.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -27,9 +27,17 @@ struct GgufShape {
 /// Throws ModelError for an architecture that is not read.
 const GgufArchitecture& gguf_architecture(const MetadataReader& metadata);
 
+/// Where the scaled rotary embedding of Llama 3.1 begins and ends: low_freq_factor, high_freq_factor and the
+/// tokens of the original context.
+struct Llama3Bounds {
+  double low = 1, high = 4, context = 8192;
+};
+/// What an angle per position is divided by.
+double llama3_divisor(double angle, double factor, const Llama3Bounds& bounds);
+
 /// Heads of a model; rows of query and key weights are ordered by them.
 struct GgufHeads {
-  std::int64_t query = 0, key = 0;
+  std::vector<std::int64_t> query, key;  ///< of each block; 0: it has no attention
 };
 GgufHeads read_gguf_heads(const MetadataReader& metadata);
 

@@ -45,12 +45,31 @@ std::optional<double> MetadataReader::number(std::string_view key) const {
 std::optional<std::int64_t> MetadataReader::count(std::string_view key) const {
   const Json* value = find(key);
   if (value == nullptr) return std::nullopt;
+  return count_of(key, *value);
+}
+
+std::int64_t MetadataReader::count_of(std::string_view key, const Json& value) const {
   constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
   const bool whole =
-      value->is_number_unsigned() || (value->is_number_integer() && value->get<std::int64_t>() >= 0);
-  if (!whole || value->get<std::uint64_t>() > kMost)
-    refuse(key, *value, "a whole number from 0 to 2147483647");
-  return value->get<std::int64_t>();
+      value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
+  if (!whole || value.get<std::uint64_t>() > kMost) refuse(key, value, "a whole number from 0 to 2147483647");
+  return value.get<std::int64_t>();
+}
+
+bool MetadataReader::is_list(std::string_view key) const {
+  const Json* value = find(key);
+  return value != nullptr && value->is_array();
+}
+
+std::vector<std::int64_t> MetadataReader::counts(std::string_view key, std::int64_t number) const {
+  const Json* values = list(key, false);
+  base::require<base::ModelError>(values != nullptr && std::ssize(*values) == number, where_, ": metadata ",
+                                  quote(key), " has ", values ? std::ssize(*values) : 0,
+                                  " numbers, expected ", number,
+                                  ", one for each block; convert the model again.");
+  std::vector<std::int64_t> all;
+  for (const Json& value : *values) all.push_back(count_of(key, value));
+  return all;
 }
 
 std::int64_t MetadataReader::required_count(std::string_view key) const {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "retort/io/gguf.h"
 
@@ -28,11 +29,15 @@ class MetadataReader {
   /// A whole number from 0 to 2^31 - 1.
   std::optional<std::int64_t> count(std::string_view key) const;
   std::int64_t required_count(std::string_view key) const;
+  bool is_list(std::string_view key) const;
+  /// A list of so many whole numbers from 0 to 2^31 - 1.
+  std::vector<std::int64_t> counts(std::string_view key, std::int64_t number) const;
   /// A list; of texts where `texts`, else of numbers.
   const base::Json* list(std::string_view key, bool texts) const;
 
  private:
   const base::Json* find(std::string_view key) const;
+  std::int64_t count_of(std::string_view key, const base::Json& value) const;
   [[noreturn]] void refuse(std::string_view key, const base::Json& value, const char* expected) const;
 
   const GgufMetadata& metadata_;

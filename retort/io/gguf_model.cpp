@@ -1,13 +1,12 @@
 #include "retort/io/gguf_model.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <optional>
 
 #include "retort/base/error.h"
+#include "retort/io/gguf_names.h"
 #include "retort/io/gguf_parts.h"
 #include "retort/io/quote.h"
 
@@ -18,70 +17,8 @@ using base::ModelError;
 using base::Path;
 using base::require;
 
-struct NamePair {
-  std::string_view gguf, hugging_face;
-};
-
-constexpr std::array<NamePair, 3> kWhole{{{"token_embd.weight", "model.embed_tokens.weight"},
-                                          {"output_norm.weight", "model.norm.weight"},
-                                          {"output.weight", "lm_head.weight"}}};
-
-// After "blk.N." and "model.layers.N.".
-constexpr std::array<NamePair, 14> kInBlock{{{"attn_norm.weight", "input_layernorm.weight"},
-                                             {"attn_q.weight", "self_attn.q_proj.weight"},
-                                             {"attn_k.weight", "self_attn.k_proj.weight"},
-                                             {"attn_v.weight", "self_attn.v_proj.weight"},
-                                             {"attn_q.bias", "self_attn.q_proj.bias"},
-                                             {"attn_k.bias", "self_attn.k_proj.bias"},
-                                             {"attn_v.bias", "self_attn.v_proj.bias"},
-                                             {"attn_q_norm.weight", "self_attn.q_norm.weight"},
-                                             {"attn_k_norm.weight", "self_attn.k_norm.weight"},
-                                             {"attn_output.weight", "self_attn.o_proj.weight"},
-                                             {"ffn_norm.weight", "post_attention_layernorm.weight"},
-                                             {"ffn_gate.weight", "mlp.gate_proj.weight"},
-                                             {"ffn_up.weight", "mlp.up_proj.weight"},
-                                             {"ffn_down.weight", "mlp.down_proj.weight"}}};
-
 constexpr const char* kEmbedding = "model.embed_tokens.weight";
 constexpr const char* kHead = "lm_head.weight";
-// Where there are norms around each half of a block, and where matrices are fused.
-constexpr std::array<NamePair, 3> kWithNormsAround{
-    {{"post_attention_norm.weight", "post_attention_layernorm.weight"},
-     {"ffn_norm.weight", "pre_feedforward_layernorm.weight"},
-     {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"}}};
-constexpr std::array<NamePair, 2> kFused{
-    {{"attn_qkv.weight", "self_attn.qkv_proj.weight"}, {"ffn_up.weight", "mlp.gate_up_proj.weight"}}};
-
-template <std::size_t kSize>
-std::optional<std::string_view> other_name(const std::array<NamePair, kSize>& pairs, std::string_view name) {
-  for (const NamePair& pair : pairs)
-    if (pair.gguf == name) return pair.hugging_face;
-  return std::nullopt;
-}
-
-std::optional<std::string_view> name_in_block(const GgufArchitecture& architecture, std::string_view name) {
-  if (architecture.norms_around)
-    if (const auto found = other_name(kWithNormsAround, name)) return found;
-  if (architecture.fused)
-    if (const auto found = other_name(kFused, name)) return found;
-  return other_name(kInBlock, name);
-}
-
-// The name in Hugging Face's files; a tensor that they do not have keeps its own, by which it is refused.
-std::string hugging_face_name(const GgufArchitecture& architecture, std::string_view name) {
-  if (const auto whole = other_name(kWhole, name)) return std::string(*whole);
-  constexpr std::string_view kBlock = "blk.";
-  if (!name.starts_with(kBlock)) return std::string(name);
-  const std::string_view rest = name.substr(kBlock.size());
-  const std::size_t dot = std::min(rest.find('.'), rest.size());
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + dot, number);
-  const bool canonical =
-      error == std::errc() && end == rest.data() + dot && std::to_string(number) == rest.substr(0, dot);
-  const auto in_block = name_in_block(architecture, rest.substr(std::min(dot + 1, rest.size())));
-  if (!canonical || !in_block) return std::string(name);
-  return base::join("model.layers.", number, ".", *in_block);
-}
 
 Dtype value_dtype(GgmlType type) {
   return type == GgmlType::f16 ? Dtype::f16 : type == GgmlType::bf16 ? Dtype::bf16 : Dtype::f32;
@@ -107,6 +44,14 @@ std::size_t row_in_file(std::size_t row, std::size_t rows_of_head) {
   return first + within % half * 2 + within / half;
 }
 
+// By which the rows of a tensor are ordered anew; 0: they stay.
+std::int64_t heads_of(const GgufHeads& heads, const std::string& name) {
+  const bool query = name.ends_with(".attn_q.weight"), key = name.ends_with(".attn_k.weight");
+  const auto block = gguf_block(name);
+  if ((!query && !key) || !block || *block >= heads.query.size()) return 0;
+  return (query ? heads.query : heads.key)[*block];
+}
+
 }  // namespace
 
 GgufModel GgufModel::open(const Path& path) {
@@ -126,12 +71,7 @@ void GgufModel::add_tensors() {
         *divisors = read_divisors(name, part, tensor);
         continue;
       }
-      const bool query = reordered && name.ends_with(".attn_q.weight"),
-                 key = reordered && name.ends_with(".attn_k.weight");
-      Place here{part, tensor,
-                 query ? heads.query
-                 : key ? heads.key
-                       : 0,
+      Place here{part, tensor, reordered ? heads_of(heads, name) : 0,
                  architecture.norms_plus_one && name.ends_with("norm.weight")};
       const bool rows =
           here.heads == 0 || (tensor.shape.size() == 2 && tensor.shape.front() % (2 * here.heads) == 0);

@@ -18,8 +18,6 @@ using base::ModelError;
 using base::Path;
 using base::require;
 
-constexpr std::int64_t kMaxParts = 4096;
-
 // split.no counts from 0.
 struct Split {
   std::int64_t number = 0, count = 1, tensors = 0;
@@ -30,8 +28,8 @@ std::optional<Split> read_split(const GgufFile& file) {
   const MetadataReader in(file.metadata(), where);
   const auto count = in.count("split.count");
   if (!count || *count <= 1) return std::nullopt;
-  require<ModelError>(*count <= kMaxParts, where, ": split.count is ", *count, ", expected at most ",
-                      kMaxParts, ".");
+  require<ModelError>(*count <= kMaxGgufParts, where, ": split.count is ", *count, ", expected at most ",
+                      kMaxGgufParts, ".");
   return Split{in.required_count("split.no"), *count, in.required_count("split.tensors.count")};
 }
 

@@ -47,10 +47,6 @@ at::Tensor yarn(const Rope& rope, const at::Tensor& plain_R2, std::int64_t width
   return plain_R2 / rope.factor * ramp_R2 + plain_R2 * (1 - ramp_R2);
 }
 
-double yarn_factor(double factor, double scale) {
-  return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1;
-}
-
 at::Tensor longrope(const Rope& rope, const at::Tensor& plain_R2, std::int64_t length) {
   const auto& factors = length > rope.original_context ? rope.long_factors : rope.short_factors;
   return plain_R2 / at::tensor(factors, plain_R2.options());
@@ -82,16 +78,6 @@ at::Tensor rope_frequencies(const Rope& rope, std::int64_t head_dim, std::int64_
       break;
   }
   return plain_R2;
-}
-
-double rope_factor(const Rope& rope) {
-  if (rope.attention_factor) return *rope.attention_factor;
-  if (rope.kind == Kind::yarn)
-    return rope.mscale.value_or(0) != 0 && rope.mscale_all_dim.value_or(0) != 0
-               ? yarn_factor(rope.factor, *rope.mscale) / yarn_factor(rope.factor, *rope.mscale_all_dim)
-               : yarn_factor(rope.factor, 1);
-  if (rope.kind != Kind::longrope || rope.factor <= 1) return 1;
-  return std::sqrt(1 + std::log(rope.factor) / std::log(static_cast<double>(rope.original_context)));
 }
 
 bool same_angles(const Rope& rope, std::int64_t context, std::int64_t length, std::int64_t other) {

@@ -15,9 +15,6 @@ namespace retort::model {
 at::Tensor rope_frequencies(const architecture::Rope& rope, std::int64_t head_dim, std::int64_t context,
                             std::int64_t length);
 
-/// What cos and sin are multiplied by.
-double rope_factor(const architecture::Rope& rope);
-
 /// Whether documents of two lengths are turned alike.
 bool same_angles(const architecture::Rope& rope, std::int64_t context, std::int64_t length,
                  std::int64_t other);

@@ -1,4 +1,5 @@
 #include "retort/model/tokens.h"
+#include "retort/architecture/rope.h"
 
 #include <ATen/ATen.h>
 
@@ -40,7 +41,8 @@ ops::Rotary tables_of(const architecture::Rope& rope, std::int64_t head_dim, std
     std::int64_t count = 0;
     for (; run != runs.end() && same_angles(rope, context, run->length, length); ++run) count += run->count;
     const auto frequencies_R2 = frequencies.of(rope, head_dim, context, length, positions_N.device());
-    auto part = ops::rotary_tables(positions_N.narrow(0, begin, count), frequencies_R2, rope_factor(rope));
+    auto part = ops::rotary_tables(positions_N.narrow(0, begin, count), frequencies_R2,
+                                   architecture::rope_factor(rope));
     if (count == positions_N.size(0)) return part;
     cos_NE2.push_back(std::move(part.cos_NE2));
     sin_NE2.push_back(std::move(part.sin_NE2));

@@ -2,9 +2,14 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
+#include "retort/kernels/cpu/attention.h"
+#include "retort/kernels/device/attention.h"
 #include "retort/kernels/tables.h"
 #include "retort/ops/operands.h"
 #include "retort/ops/operation_clock.h"
+#include "retort/ops/path.h"
 
 namespace retort::ops {
 
@@ -20,6 +25,24 @@ Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::
   const InOperation timed(Operation::attention);
   return choose(q_NHE, kernels::kAttention)
       .attention(q_NHE, k_NKE, v_NKE, starts, rule.of_heads(q_NHE.size(2)));
+}
+
+at::Tensor attention_of_end(const at::Tensor& q_NHE, const at::Tensor& k_TKE, const at::Tensor& v_TKE,
+                            const ScoreRule& given) {
+  const InOperation timed(Operation::attention);
+  const auto rule = given.of_heads(q_NHE.size(2));
+  if (path_of(q_NHE.device()) == Path::cpu) return kernels::cpu::attention_of_end(q_NHE, k_TKE, v_TKE, rule);
+  const auto rows = q_NHE.size(0), before = k_TKE.size(0) - rows;
+  const auto heads_first = [](const at::Tensor& x) { return x.transpose(0, 1); };
+  std::vector<at::Tensor> pieces;
+  for (std::int64_t row = 0; row < rows; row += kEndRows) {
+    const auto count = std::min(kEndRows, rows - row), seen = before + row + count;
+    const auto unseen = rule.window > 0 ? std::max<std::int64_t>(0, seen - count + 1 - rule.window) : 0;
+    const auto keys = [&](const at::Tensor& x) { return heads_first(x.narrow(0, unseen, seen - unseen)); };
+    pieces.push_back(heads_first(kernels::device::composed_attention(
+        heads_first(q_NHE.narrow(0, row, count)), keys(k_TKE), keys(v_TKE), seen - unseen - count, rule)));
+  }
+  return pieces.size() == 1 ? pieces.front() : at::cat(pieces);
 }
 
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,

@@ -28,6 +28,14 @@ Heads split_heads(const at::Tensor& qkv_NX, std::int64_t kv_heads, std::int64_t 
 Attention attention(const at::Tensor& q_NHE, const at::Tensor& k_NKE, const at::Tensor& v_NKE,
                     const std::vector<std::int64_t>& starts, const ScoreRule& rule = {});
 
+/// Rows whose scores exist at a time on accelerators.
+inline constexpr std::int64_t kEndRows = 256;
+
+/// Attention of the last N of T tokens to all up to each, [N, H, E]; keys and values are [T, K, E].  On a CPU
+/// a row has the bits that attention() of all T tokens gives it.
+at::Tensor attention_of_end(const at::Tensor& q_NHE, const at::Tensor& k_TKE, const at::Tensor& v_TKE,
+                            const ScoreRule& rule = {});
+
 /// Writes the gradients into gq_NHE, gk_NKE, gv_NKE, which may be views into one buffer.
 /// Scores are computed again in float32, the other products in the inputs' type.
 void attention_backward(const at::Tensor& gout_NHE, const at::Tensor& q_NHE, const at::Tensor& k_NKE,

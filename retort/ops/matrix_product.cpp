@@ -46,13 +46,36 @@ void add_widened_product(at::Tensor sum_MK, const at::Tensor& a_NM, const at::Te
 
 at::Tensor product_by_rows(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   auto product_NM = at::empty({a_NK.size(0), b_KM.size(1)}, a_NK.options());
-  const auto most =
-      std::max<std::int64_t>(1, kWidenedResultBytes / (4 * std::max<std::int64_t>(1, b_KM.size(1))));
+  const auto most = std::max<std::int64_t>(1, kWidenedBytes / (4 * std::max<std::int64_t>(1, b_KM.size(1))));
   for (std::int64_t first = 0; first < a_NK.size(0); first += most) {
     const auto rows = std::min(most, a_NK.size(0) - first);
     auto piece_RM = product_NM.narrow(0, first, rows);
     at::mm_out(piece_RM, a_NK.narrow(0, first, rows), b_KM);
   }
+  return product_NM;
+}
+
+// Squares of both factors and of the result in float32, which together fill at most kWidenedBytes.
+constexpr std::int64_t kWidenedSide = 288;
+static_assert(3 * kWidenedSide * kWidenedSide * std::int64_t{sizeof(float)} <= kWidenedBytes);
+
+at::Tensor widened_square(const at::Tensor& x, std::int64_t row, std::int64_t column) {
+  return x.narrow(0, row, std::min(kWidenedSide, x.size(0) - row))
+      .narrow(1, column, std::min(kWidenedSide, x.size(1) - column))
+      .to(at::kFloat);
+}
+
+at::Tensor widened_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
+  auto product_NM = at::empty({a_NK.size(0), b_KM.size(1)}, a_NK.options());
+  for (std::int64_t row = 0; row < a_NK.size(0); row += kWidenedSide)
+    for (std::int64_t column = 0; column < b_KM.size(1); column += kWidenedSide) {
+      auto square_NM = product_NM.narrow(0, row, std::min(kWidenedSide, a_NK.size(0) - row))
+                           .narrow(1, column, std::min(kWidenedSide, b_KM.size(1) - column));
+      auto sum_NM = at::zeros(square_NM.sizes(), a_NK.options().dtype(at::kFloat));
+      for (std::int64_t k = 0; k < a_NK.size(1); k += kWidenedSide)
+        at::addmm_out(sum_NM, sum_NM, widened_square(a_NK, row, k), widened_square(b_KM, k, column));
+      square_NM.copy_(sum_NM);
+    }
   return product_NM;
 }
 
@@ -62,17 +85,26 @@ at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM) {
   const InOperation timed(Operation::product);
   if (suits_amx(a_NK, b_KM)) return product_by_amx(a_NK, b_KM);
   if (kernels::cpu::suits_onednn_product(a_NK, b_KM)) return kernels::cpu::onednn_product(a_NK, b_KM);
-  const bool by_rows =
-      widens_bf16_results() && path_of(a_NK.device()) == Path::cpu && a_NK.scalar_type() == at::kBFloat16;
-  return by_rows ? product_by_rows(a_NK, b_KM) : at::mm(a_NK, b_KM);
+  if (!a_NK.is_cpu() || a_NK.scalar_type() != at::kBFloat16) return at::mm(a_NK, b_KM);
+  switch (bf16_products()) {
+    case Bf16Products::by_row:
+      return product_by_rows(a_NK, b_KM);
+    case Bf16Products::widened:
+      return widened_product(a_NK, b_KM);
+    case Bf16Products::whole:
+      break;
+  }
+  return at::mm(a_NK, b_KM);
 }
 
-bool widens_bf16_results() {
+Bf16Products bf16_products() {
 #if defined(__x86_64__) || defined(_M_X64)
-  static const bool widens = __builtin_cpu_supports("avx512bw") && !__builtin_cpu_supports("avx512bf16");
-  return widens;
+  static const auto found = __builtin_cpu_supports("avx512bf16") ? Bf16Products::whole
+                            : __builtin_cpu_supports("avx512bw") ? Bf16Products::by_row
+                                                                 : Bf16Products::widened;
+  return found;
 #else
-  return false;
+  return Bf16Products::whole;
 #endif
 }
 

@@ -15,11 +15,16 @@ namespace retort::ops {
 /// go to oneDNN (docs/decisions/0028-products.md).
 at::Tensor matrix_product(const at::Tensor& a_NK, const at::Tensor& b_KM);
 
-/// Whether libtorch's products of bfloat16 keep a float32 for each number of their result: on CPUs with
-/// AVX-512 and without its instructions for bfloat16.  matrix_product() then takes so few rows at a time that
-/// these fill at most kWidenedResultBytes, or one row.
-bool widens_bf16_results();
-inline constexpr std::int64_t kWidenedResultBytes = std::int64_t{1} << 20;
+/// How products of bfloat16 are made on a CPU.
+enum class Bf16Products {
+  whole,   ///< at once
+  by_row,  ///< libtorch's keep a float32 for each number of their result: a few rows at a time
+  widened  ///< libtorch's would take a plain loop: pieces in float32 are faster
+};
+/// By row with AVX-512 and without its instructions for bfloat16; widened on an x86 without AVX-512.
+Bf16Products bf16_products();
+/// What a product holds beside its result where it is not made whole; by row, at least one row in float32.
+inline constexpr std::int64_t kWidenedBytes = std::int64_t{1} << 20;
 
 /// x w^T: a linear layer, whose weights have a row for each output.
 at::Tensor linear(const at::Tensor& x_NK, const at::Tensor& w_MK);

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "retort/base/error.h"
-#include "retort/kernels/cpu/attention.h"
 #include "retort/kernels/cpu/paged_attention.h"
 #include "retort/kernels/device/attention.h"
 #include "retort/ops/operation_clock.h"
@@ -96,27 +95,15 @@ at::Tensor attention_of_texts(const at::Tensor& qkv_NX, std::span<const PagedTex
 }
 
 at::Tensor attention_of_end(const at::Tensor& qkv_NX, const PagedText& text, const KeyValuePages& pages,
-                            const ScoreRule& given) {
-  const InOperation timed(Operation::attention);
-  const auto rule = given.of_heads(pages.k_PTKE.size(3));
+                            const ScoreRule& rule) {
   const auto q_NHE = heads_of(qkv_NX, pages).q_NHE;
-  const auto rows = q_NHE.size(0), before = text.tokens - rows;
-  if (path_of(qkv_NX.device()) == Path::cpu)
-    return kernels::cpu::attention_of_end(q_NHE, gathered(pages.k_PTKE, text, 0),
-                                          gathered(pages.v_PTKE, text, 0), rule)
-        .flatten(1);
-  const auto first = rule.window > 0 ? std::max<std::int64_t>(0, before + 1 - rule.window) : 0;
-  const auto heads_first = [](const at::Tensor& x) { return x.transpose(0, 1); };
-  const auto k_KME = heads_first(gathered(pages.k_PTKE, text, first)),
-             v_KME = heads_first(gathered(pages.v_PTKE, text, first));
-  std::vector<at::Tensor> pieces;
-  for (std::int64_t row = 0; row < rows; row += kEndRows) {
-    const auto count = std::min(kEndRows, rows - row), seen = before - first + row + count;
-    pieces.push_back(heads_first(kernels::device::composed_attention(
-        heads_first(q_NHE.narrow(0, row, count)), k_KME.narrow(1, 0, seen), v_KME.narrow(1, 0, seen),
-        seen - count, rule)));
-  }
-  return at::cat(pieces).flatten(1);
+  // On a CPU tiles begin where those of the whole text do.
+  const auto unseen = text.tokens - q_NHE.size(0) + 1 - rule.window;
+  const bool drops = rule.window > 0 && path_of(qkv_NX.device()) != Path::cpu;
+  const auto first = drops ? std::max<std::int64_t>(0, unseen) : 0;
+  return attention_of_end(q_NHE, gathered(pages.k_PTKE, text, first), gathered(pages.v_PTKE, text, first),
+                          rule)
+      .flatten(1);
 }
 
 }  // namespace retort::ops

@@ -30,11 +30,7 @@ void keep_in_pages(const at::Tensor& qkv_NX, std::span<const PagedText> texts, c
 at::Tensor attention_of_texts(const at::Tensor& qkv_NX, std::span<const PagedText> texts,
                               const KeyValuePages& pages, const ScoreRule& rule = {});
 
-/// Rows whose scores exist at a time on accelerators.
-inline constexpr std::int64_t kEndRows = 256;
-
-/// Attention of the last N tokens of one text, whose keys and values are in the pages, [N, H E].  On a CPU a
-/// row has the bits that attention() of the whole text gives it.
+/// As attention_of_end() of keys and values that are in the pages, [N, H E].
 at::Tensor attention_of_end(const at::Tensor& qkv_NX, const PagedText& text, const KeyValuePages& pages,
                             const ScoreRule& rule = {});
 

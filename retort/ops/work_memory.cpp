@@ -44,7 +44,7 @@ bool in_kernels(Path path, std::int64_t item_bytes) {
 }  // namespace
 
 std::int64_t product_work_bytes(Path path, std::int64_t item_bytes) {
-  if (path == Path::cpu) return item_bytes == 2 && widens_bf16_results() ? kWidenedResultBytes : 0;
+  if (path == Path::cpu) return item_bytes == 2 && bf16_products() != Bf16Products::whole ? kWidenedBytes : 0;
   return path == Path::cuda ? std::int64_t{32} << 20 : 0;
 }
 

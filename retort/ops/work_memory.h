@@ -12,7 +12,7 @@
 namespace retort::ops {
 
 /// What the library holds for its products.  On accelerators it is kept from the first one on: 32 MiB of
-/// cuBLAS from Hopper on, less before.  On a CPU it is kWidenedResultBytes where widens_bf16_results().
+/// cuBLAS from Hopper on, less before.  On a CPU it is kWidenedBytes where bfloat16 is not multiplied whole.
 std::int64_t product_work_bytes(Path path, std::int64_t item_bytes);
 
 /// Of rms_norm and its backward, of which the latter holds more.

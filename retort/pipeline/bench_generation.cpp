@@ -61,9 +61,7 @@ class GenerationTimer {
   }
 
   base::Json measured() {
-    const auto plan = plan_of_all();
-    observer_.message(record::Level::debug, "memory plan\n" + shard::describe(plan));
-    shard::require_fits(plan, available_bytes(request_.available_memory, device_));
+    require_memory();
     for (auto& model : models_) load(model);
     auto bench = described();
     for (const auto& work : works_) bench.runs.push_back(runs_of(work));
@@ -101,23 +99,36 @@ class GenerationTimer {
     return options;
   }
 
-  // All models stay loaded, each with room for its largest measurement.
-  shard::MemoryPlan plan_of_all() const {
-    shard::MemoryPlan all{{},
-                          "time fewer models, or fewer texts at once (--batch), shorten the prompts, ask "
-                          "for fewer new tokens, or use a machine with more"};
+  void require_memory() const {
+    std::int64_t largest = 1;
+    for (const auto& work : works_) largest = std::max(largest, work.batch);
+    const auto plan_of = [&](std::int64_t batch) { return plan_of_all(batch); };
+    const auto available = available_bytes(request_.available_memory, device_);
+    auto plan = plan_of(largest);
+    observer_.message(record::Level::debug, "memory plan\n" + shard::describe(plan));
+    if (plan.total_bytes() <= available) return;
+    const auto fitting = eval::most_that_fit(available, largest - 1, plan_of);
+    plan.advice =
+        join(fitting > 0 ? join("make at most ", fitting, " texts at once (--batch), ") : "",
+             "time fewer models, shorten the prompts, ask for fewer new tokens, or use a machine with "
+             "more");
+    shard::require_fits(plan, available);
+  }
+
+  // With no more than `batch` texts at once.
+  shard::MemoryPlan plan_of_all(std::int64_t batch) const {
+    eval::PlanOfLoadedModels all;
     for (std::size_t i = 0; i < models_.size(); ++i) {
-      std::optional<shard::MemoryPlan> largest;
+      std::vector<shard::MemoryPlan> plans;
       for (const auto& work : works_) {
-        auto plan =
-            eval::plan_texts(models_[i].config, item_bytes(), work.by_model[i], options_of(models_[i], work),
-                             ops::path_of(device_), eval::WeightsFrom::file);
-        if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
+        auto options = options_of(models_[i], work);
+        options.texts_at_once = std::min(options.texts_at_once, batch);
+        plans.push_back(eval::plan_texts(models_[i].config, item_bytes(), work.by_model[i], options,
+                                         ops::path_of(device_), eval::WeightsFrom::file));
       }
-      for (const auto& item : largest->items)
-        all.items.push_back({join(models_[i].name, ": ", item.what), item.bytes});
+      all.add(models_[i].name, plans);
     }
-    return all;
+    return all.plan();
   }
 
   std::int64_t item_bytes() const { return static_cast<std::int64_t>(at::elementSize(dtype_)); }
@@ -146,7 +157,8 @@ class GenerationTimer {
            .parameters = architecture::num_parameters(models_[i].config),
            .flops_per_token = architecture::flops_per_token(models_[i].config, longest_text()),
            .random_weights = models_[i].random_weights,
-           .same_ids = same_ids(works_, i, baseline_)});
+           .same_ids = same_ids(works_, i, baseline_),
+           .packing = models_[i].weights->packing()});
     return bench;
   }
 

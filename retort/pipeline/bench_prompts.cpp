@@ -7,7 +7,7 @@
 #include "retort/architecture/longest_context.h"
 #include "retort/base/error.h"
 #include "retort/base/index.h"
-#include "retort/base/random.h"
+#include "retort/bench/operands.h"
 #include "retort/eval/generation_config.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/prompt_reader.h"
@@ -19,8 +19,6 @@ namespace {
 using base::join;
 using base::UsageError;
 using Ids = std::vector<std::int32_t>;
-
-constexpr std::uint64_t kPromptSeed = 0;  // of random prompts
 
 bool is_shape_file(const base::Path& path) {
   std::error_code ignored;
@@ -58,14 +56,6 @@ eval::TextsOptions options_of(const BenchGenerationRequest& request, const Timed
   return options;
 }
 
-Ids random_ids(std::int64_t count, std::int64_t vocab_size, std::uint64_t number) {
-  base::Random random(kPromptSeed, base::stream_of(join("bench prompt ", number)));
-  Ids ids;
-  for (std::int64_t i = 0; i < count; ++i)
-    ids.push_back(static_cast<std::int32_t>(random.next_below(static_cast<std::uint64_t>(vocab_size))));
-  return ids;
-}
-
 std::vector<Ids> ids_of_file(const BenchGenerationRequest& request, const TimedModel& model,
                              const std::vector<base::Json>& lines) {
   PromptReader reader(model.path, *model.text, request.bos);
@@ -82,7 +72,7 @@ std::vector<Ids> ids_of_file(const BenchGenerationRequest& request, const TimedM
 std::vector<Ids> ids_as_long(const std::vector<Ids>& others, const architecture::Config& config) {
   std::vector<Ids> all;
   for (const auto& other : others)
-    all.push_back(random_ids(std::ssize(other), config.vocab_size, all.size()));
+    all.push_back(bench::random_ids(std::ssize(other), config.vocab_size, all.size()));
   return all;
 }
 
@@ -128,7 +118,7 @@ std::vector<TimedWork> random_works(const BenchGenerationRequest& request,
     for (const auto batch : request.batches) {
       std::vector<Ids> ids;
       const auto texts = base::to_size(request.texts > 0 ? request.texts : batch);
-      while (ids.size() < texts) ids.push_back(random_ids(tokens, vocab_size, ids.size()));
+      while (ids.size() < texts) ids.push_back(bench::random_ids(tokens, vocab_size, ids.size()));
       works.push_back({batch, std::vector(models.size(), prompts_of(ids))});
     }
   return works;

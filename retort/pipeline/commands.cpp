@@ -77,6 +77,7 @@ void require_outputs(const EvalRequest& request) {
 // Before anything is loaded.
 void require_memory(const shard::MemoryPlan& plan, std::int64_t available_bytes, record::Observer& observer) {
   observer.message(record::Level::debug, "memory plan\n" + shard::describe(plan));
+  observer.message(record::Level::debug, beside_tensors());
   shard::require_fits(plan, available_bytes);
 }
 

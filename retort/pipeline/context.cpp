@@ -11,6 +11,7 @@
 #include "retort/base/machine.h"
 #include "retort/base/parallel.h"
 #include "retort/base/printable.h"
+#include "retort/base/units.h"
 #include "retort/base/utf8.h"
 #include "retort/comm/lead.h"
 #include "retort/data/sequence_bytes.h"
@@ -18,6 +19,7 @@
 #include "retort/io/quote.h"
 #include "retort/model/dtype.h"
 #include "retort/ops/device_memory.h"
+#include "retort/ops/tensor_allocator.h"
 #include "retort/pipeline/torch_errors.h"
 #include "retort/record/provenance.h"
 #include "retort/record/stopped.h"
@@ -62,6 +64,11 @@ base::Path Context::model_path(const std::string& name) const {
 
 base::Path Context::finalist_path(const std::string& stage, std::size_t number) const {
   return directory.stage_directory(stage) / "finalists" / std::to_string(number);
+}
+
+std::string beside_tensors() {
+  const auto bytes = static_cast<std::uint64_t>(ops::process_base_bytes());
+  return base::join("the process itself has ", base::human_bytes(bytes), " besides");
 }
 
 std::int64_t available_bytes(const AvailableMemory& asked, at::Device device) {
@@ -143,6 +150,7 @@ base::Json provenance_of(const recipe::Stage& stage, at::ScalarType compute_dtyp
   return {{"retort", record::long_version()},
           {"stage", stage.name},
           {"kind", recipe::name(stage.kind)},
+          {"data", stage.data},
           {"compute_dtype", model::dtype_name(compute_dtype)},
           {"inputs", inputs}};
 }

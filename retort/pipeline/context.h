@@ -62,6 +62,9 @@ struct Context {
   base::Path finalist_path(const std::string& stage, std::size_t number) const;
 };
 
+/// What the process has beside tensors when it begins to work, which no plan counts: a clause of a sentence.
+std::string beside_tensors();
+
 /// What `asked` says, which may be empty, else what the machine or its accelerator has.
 std::int64_t available_bytes(const AvailableMemory& asked, at::Device device);
 

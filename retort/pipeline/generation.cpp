@@ -1,26 +1,17 @@
 // What `retort generate` does with a model: one text, or a file of them.
 #include <ATen/ATen.h>
 
-#include <algorithm>
-
-#include "retort/architecture/longest_context.h"
 #include "retort/base/error.h"
 #include "retort/base/hash.h"
 #include "retort/base/machine.h"
 #include "retort/eval/generate_texts.h"
-#include "retort/eval/generation_config.h"
 #include "retort/eval/memory_plan.h"
-#include "retort/model/dtype.h"
-#include "retort/model/weights.h"
 #include "retort/ops/path.h"
-#include "retort/ops/tensor_allocator.h"
 #include "retort/pipeline/context.h"
-#include "retort/pipeline/float32_products.h"
-#include "retort/pipeline/inspect_model.h"
-#include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/prompt_reader.h"
 #include "retort/pipeline/prompts.h"
-#include "retort/pipeline/sampling.h"
+#include "retort/pipeline/stop_texts.h"
+#include "retort/pipeline/text_model.h"
 #include "retort/pipeline/torch_errors.h"
 
 namespace retort::pipeline {
@@ -52,41 +43,34 @@ const char* word_of(eval::StopReason reason) {
 // A model that is about to be loaded, and how it makes texts.
 class Generator {
  public:
-  Generator(const ModelRequest& model, const TextRequest& request, record::Observer& observer)
-      : request_(request),
-        model_(model),
+  Generator(const ModelRequest& request, const TextRequest& texts, record::Observer& observer)
+      : request_(texts),
+        available_memory_(request.available_memory),
         observer_(observer),
-        device_(model::parse_device(model.device)),
-        config_(inspect_model(model.model, observer)),
-        dtype_(model::parse_scoring_dtype(model.dtype, device_)),
-        text_(read_model_text(model.model, config_)),
-        prompts_(model.model, text_, request.bos) {
-    ops::install_tensor_allocator();
-    settle_float32_products(device_, observer);
-    options_ = {.sampling = sampling_of(request.sampling, model.model),
-                .max_new_tokens = request.max_new_tokens,
-                .texts_at_once = request.texts_at_once,
-                .stop_ids = eval::end_of_text_ids(model.model, config_),
-                .ids_without_token = text_.ids_without_token(config_.vocab_size)};
-  }
+        model_(request, texts.sampling, observer),
+        prompts_(model_.path, model_.text, texts.bos),
+        options_{.sampling = model_.sampling,
+                 .max_new_tokens = texts.max_new_tokens,
+                 .texts_at_once = texts.texts_at_once,
+                 .stop_ids = model_.stop_ids,
+                 .ids_without_token = model_.ids_without_token},
+        stops_(model_.text.tokenizer, texts.stop) {}
 
   const eval::TextsOptions& options() const { return options_; }
-  const text::Tokenizer& tokenizer() const { return text_.tokenizer; }
+  const text::Tokenizer& tokenizer() const { return model_.text.tokenizer; }
 
   std::vector<std::int32_t> ids_of(const base::Json& line) { return prompts_.ids_of(line); }
 
   // Refuses, before the model is loaded, what does not fit.
   void generate(std::span<const eval::Prompt> prompts, eval::TextsListener listener) {
-    for (const auto& prompt : prompts) eval::check_prompt(config_, prompt.ids, options_.max_new_tokens);
-    const auto available = available_bytes(model_.available_memory, device_);
-    const auto plan =
-        eval::plan_texts_within(available, config_, static_cast<std::int64_t>(at::elementSize(dtype_)),
-                                prompts, options_, ops::path_of(device_), eval::WeightsFrom::file);
+    for (const auto& prompt : prompts) eval::check_prompt(model_.config, prompt.ids, options_.max_new_tokens);
+    const auto available = available_bytes(available_memory_, model_.device);
+    const auto plan = eval::plan_texts_within(available, model_.config, model_.item_bytes(), prompts,
+                                              options_, ops::path_of(model_.device), eval::WeightsFrom::file);
     observer_.message(record::Level::debug, "memory plan\n" + shard::describe(plan));
     shard::require_fits(plan, available);
-    if (!request_.stop.empty())
-      listener.ends = [this](std::size_t, std::span<const std::int32_t> answer) { return stops(answer); };
-    eval::TextWeights weights(model::open_weights(model_.model), dtype_, device_);
+    stops_.end_texts_of(listener);
+    auto weights = model_.load();
     const double start = base::monotonic_seconds();
     eval::generate_texts(weights, prompts, options_, listener);
     seconds_ = base::monotonic_seconds() - start;
@@ -97,27 +81,19 @@ class Generator {
 
   // Up to the text that ends it.
   std::string answer_of(std::span<const std::int32_t> ids) const {
-    auto answer = text_.tokenizer.decode(ids);
+    auto answer = tokenizer().decode(ids);
     for (const auto& stop : request_.stop) answer = answer.substr(0, answer.find(stop));
     return answer;
   }
 
  private:
-  bool stops(std::span<const std::int32_t> answer) const {
-    const auto text = text_.tokenizer.decode(answer);
-    return std::ranges::any_of(request_.stop,
-                               [&](const std::string& stop) { return text.find(stop) != text.npos; });
-  }
-
   const TextRequest& request_;
-  const ModelRequest& model_;
+  const AvailableMemory& available_memory_;
   record::Observer& observer_;
-  at::Device device_;
-  architecture::Config config_;
-  at::ScalarType dtype_;
-  ModelText text_;
+  TextModel model_;
   PromptReader prompts_;
   eval::TextsOptions options_;
+  StopTexts stops_;
   double seconds_ = 0;
 };
 
@@ -128,6 +104,7 @@ base::Json generate_text(const GenerateRequest& request, record::Observer& obser
   generator.generate(prompts, {.done = [&](std::size_t, const auto& generation) { made = generation; }});
   const auto answer = std::span(made.ids).subspan(static_cast<std::size_t>(made.prompt_tokens));
   return {{"ids", made.ids},
+          {"prompt_tokens", made.prompt_tokens},
           {"prompt", request.prompt},
           {"text", generator.tokenizer().decode(made.ids)},
           {"answer", generator.answer_of(answer)}};
@@ -161,10 +138,11 @@ base::Json line_of(const base::Json& asked, const eval::Generation& made, const 
 base::Json generate_lines(const GenerateFileRequest& request, record::Observer& observer) {
   const auto lines = read_prompts(request.prompts);
   Generator generator(request.model, request.text, observer);
-  std::vector<eval::Prompt> prompts;
-  for (const auto& line : lines) prompts.push_back({generator.ids_of(line), prompts.size()});
   AnswerFile answers(request.out, lines, settings_of(request, generator.options()));
   const auto first = answers.count();
+  std::vector<eval::Prompt> prompts;
+  for (auto i = first; i < lines.size(); ++i) prompts.push_back({generator.ids_of(lines[i]), i});
+  answers.open();
   if (first > 0)
     observer.message(record::Level::info, base::join(request.out.string(), ": goes on behind ", first,
                                                      " answers of ", lines.size()));
@@ -174,7 +152,7 @@ base::Json generate_lines(const GenerateFileRequest& request, record::Observer& 
     tokens += std::ssize(made.ids) - made.prompt_tokens;
     observer.progress("generate: texts", ++ended, std::ssize(lines));
   };
-  if (first < lines.size()) generator.generate(std::span(prompts).subspan(first), {.done = done});
+  if (!prompts.empty()) generator.generate(prompts, {.done = done});
   answers.finish();
   return {{"texts", lines.size()},
           {"made", lines.size() - first},

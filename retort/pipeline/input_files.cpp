@@ -11,6 +11,7 @@
 #include "retort/base/printable.h"
 #include "retort/data/source_files.h"
 #include "retort/io/quote.h"
+#include "retort/pipeline/tasks.h"
 #include "retort/record/checked_json.h"
 #include "retort/record/keys.h"
 
@@ -120,6 +121,8 @@ base::Json input_files(const recipe::Recipe& recipe, const recipe::Stage& stage)
   auto has = base::Json::object();
   add_outside_models(recipe, stage, has);
   for (const auto& source : recipe.sources(stage)) add_source_files(source, has);
+  if (const auto* options = std::get_if<eval::EvaluateOptions>(&stage.options))
+    for (const auto& file : files_of_tasks(options->tasks)) has[file.string()] = sampled_checksum(file);
   return has;
 }
 

@@ -11,12 +11,16 @@ namespace retort::pipeline {
 struct Library {
   RunOutcome (*run)(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer);
   base::Json (*evaluate)(const EvalRequest& request, record::Observer& observer);
+  base::Json (*evaluate_tasks)(const TasksRequest& request, record::Observer& observer);
   base::Json (*generate)(const GenerateRequest& request, record::Observer& observer);
   base::Json (*generate_file)(const GenerateFileRequest& request, record::Observer& observer);
   void (*chat)(const ChatRequest& request, ChatPartner& partner, record::Observer& observer);
   base::Json (*bench_gemm)(const BenchRequest& request, record::Observer& observer);
   base::Json (*bench_kernels)(const BenchRequest& request, record::Observer& observer);
   base::Json (*bench_generation)(const BenchGenerationRequest& request, record::Observer& observer);
+  base::Json (*export_model)(const ExportRequest& request, record::Observer& observer);
+  base::Json (*foresee)(const recipe::Recipe& recipe, const publish::ExportOptions& options);
+  base::Json (*verify)(const VerifyRequest& request, record::Observer& observer);
 };
 
 }  // namespace retort::pipeline

@@ -2,6 +2,7 @@
 // Runs what a recipe says, stage after stage, in one run directory; started again, it goes on where it
 // stopped.
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -10,8 +11,10 @@
 #include "retort/base/files.h"
 #include "retort/base/json.h"
 #include "retort/comm/group.h"
+#include "retort/publish/options.h"
 #include "retort/recipe/recipe.h"
 #include "retort/record/observer.h"
+#include "retort/tasks/options.h"
 
 namespace retort::pipeline {
 
@@ -64,6 +67,16 @@ struct EvalRequest {
 /// The result of `retort eval`: an evaluation with one model, as JSON.
 base::Json evaluate(const EvalRequest& request, record::Observer& observer);
 
+struct TasksRequest {
+  ModelRequest model;
+  std::string teacher;  ///< directory; empty: none
+  tasks::TaskOptions tasks;
+  base::Path samples;  ///< directory for a line per document of each task; empty: none
+};
+/// A model's scores on evaluation tasks, in lm-eval's form, beside the teacher's: docs/formats/tasks.md.
+/// Throws UsageError and DataError for tasks and documents, MemoryError before a model is loaded.
+base::Json evaluate_tasks(const TasksRequest& request, record::Observer& observer);
+
 /// How tokens are drawn; what is not said is as generation_config.json of the model has it, else greedy.
 struct SamplingRequest {
   std::optional<double> temperature = {}, top_p = {}, min_p = {}, repetition_penalty = {};
@@ -85,7 +98,8 @@ struct GenerateRequest {
   TextRequest text;
   std::string prompt;
 };
-/// {"ids": prompt and answer, "prompt", "text": prompt and answer, "answer"}
+/// {"ids": prompt and answer, "prompt_tokens": how many of them are the prompt's, "prompt", "text": prompt
+/// and answer, "answer"}
 base::Json generate(const GenerateRequest& request, record::Observer& observer);
 
 struct GenerateFileRequest {
@@ -128,5 +142,30 @@ struct BenchGenerationRequest {
 /// docs/formats/rates.md.  Throws UsageError for prompts that do not fit, MemoryError before a model is
 /// loaded.
 base::Json bench_generation(const BenchGenerationRequest& request, record::Observer& observer);
+
+struct ExportRequest {
+  ModelRequest model;  ///< and where it is compared; always in float32
+  publish::ExportOptions options;
+  base::Path out;             ///< a directory that is new or empty
+  std::string measured = {};  ///< tables of text about the model, for its card
+};
+/// Writes the model in the form that a program loads, with a card and a certificate of how far it answers as
+/// the model does; returns the certificate: docs/formats/certificate.md.  Writes all or nothing.  Throws
+/// UsageError, ModelError for what the form cannot say, ValidationError where what was written answers
+/// otherwise.
+base::Json export_model(const ExportRequest& request, record::Observer& observer);
+
+/// Which models of a recipe export_model() will write, before anything has run: {"program", "models":
+/// [{"stage", "is_written", "as" and "seen", what the program did with such models, or "reason"}]}.  Throws
+/// UsageError for options that contradict each other, ModelError for models that cannot be read.
+base::Json foresee(const recipe::Recipe& recipe, const publish::ExportOptions& options);
+
+struct VerifyRequest {
+  ModelRequest model;  ///< a directory that export_model() wrote
+};
+/// Checks files, ids and answers against the certificate, and logits against the model that it was made from
+/// where that is still there; returns the certificate with what was found.  Throws ValidationError for the
+/// first that is another one.
+base::Json verify(const VerifyRequest& request, record::Observer& observer);
 
 }  // namespace retort::pipeline

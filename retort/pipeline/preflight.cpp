@@ -1,6 +1,7 @@
 #include "retort/pipeline/preflight.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "retort/pipeline/input_files.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/stages.h"
+#include "retort/pipeline/tasks.h"
 #include "retort/pipeline/vocabulary.h"
 #include "retort/record/run_files.h"
 #include "retort/train/trainer.h"
@@ -172,11 +174,38 @@ void warn_of_choices(const std::vector<data::SourceOptions>& chosen_by,
     warn(used, "its text is too long (1 GiB) to look for those that an evaluate stage measures");
 }
 
+std::vector<data::MeasuredTexts> texts_of_tasks_in(const recipe::Recipe& recipe) {
+  std::vector<data::MeasuredTexts> all;
+  for (const auto& stage : recipe.stages)
+    if (const auto* options = std::get_if<eval::EvaluateOptions>(&stage.options); options && !options->seen)
+      std::ranges::move(texts_of_tasks(options->tasks), std::back_inserter(all));
+  return all;
+}
+
+void refuse_tasks_in(const std::vector<data::SourceOptions>& learned, const recipe::Recipe& recipe,
+                     record::Observer& observer) {
+  if (learned.empty()) return;
+  const auto overlaps = data::overlaps(learned, texts_of_tasks_in(recipe));
+  for (const auto& overlap : overlaps.found)
+    throw base::DataError(base::join("data.", overlap.used,
+                                     ": expected no document of a task that the run is evaluated on, found ",
+                                     overlap.documents, " of task ", overlap.measured,
+                                     " in the part to learn from; leave them out of the text, or, where an "
+                                     "evaluate stage measures them on "
+                                     "purpose, give it seen: true."));
+  if (!overlaps.unread.empty())
+    observer.message(record::Level::warning,
+                     base::join("run: ", listed(overlaps.unread),
+                                " were not searched for documents of the tasks that the run is evaluated "
+                                "on, because their text is longer than 1 GiB."));
+}
+
 void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
   const auto learned = sources_where(recipe, [](const TextUse& use) { return use.learns; });
   const auto chosen_by = sources_where(recipe, [](const TextUse& use) { return use.chooses; });
   const auto measured = sources_where(recipe, [](const TextUse& use) { return use.measures; });
   const auto judged = sources_where(recipe, [](const TextUse& use) { return use.chooses || use.measures; });
+  refuse_tasks_in(learned, recipe, observer);
   const auto training = data::overlaps(learned, data::Split::training, judged);
   for (const auto& overlap : training.found)
     throw base::DataError(base::join(

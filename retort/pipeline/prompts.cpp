@@ -61,9 +61,9 @@ const base::Json& question_of(const base::Json& line) {
 AnswerFile::AnswerFile(base::Path path, const std::vector<base::Json>& prompts, std::string settings)
     : path_(std::move(path)), settings_(std::move(settings)) {
   base::require_replaceable(path_, "what --out writes", is_answer);
-  file_.emplace(path_);
   std::ifstream lines(path_);
-  for (std::string line; std::getline(lines, line);) check(line, prompts);
+  // A last line without its end was cut off.
+  for (std::string line; std::getline(lines, line) && !lines.eof();) check(line, prompts);
 }
 
 void AnswerFile::check(const std::string& line, const std::vector<base::Json>& prompts) {

@@ -23,13 +23,14 @@ const base::Json& question_of(const base::Json& line);
 /// Answers in the order of their prompts, in a file that is gone on with.
 class AnswerFile {
  public:
-  /// `settings`: what answers depend on besides their prompts, as a short text that stands in each line.  A
-  /// last line that was cut off is dropped.  Throws UsageError where the file holds something else, answers
-  /// to other prompts or with other settings, and StorageError.
+  /// `settings`: what answers depend on besides their prompts, as a short text that stands in each line.
+  /// Throws UsageError where the file holds something else, answers to other prompts or with other settings.
   AnswerFile(base::Path path, const std::vector<base::Json>& prompts, std::string settings);
 
   /// Those that the file has.
   std::size_t count() const { return count_; }
+  /// Makes the file, or drops a last line that was cut off; before add().  Throws StorageError.
+  void open() { file_.emplace(path_); }
   /// Of any prompt behind these.  It is written when all before it are.
   void add(std::size_t prompt, base::Json answer);
   /// Makes all durable.

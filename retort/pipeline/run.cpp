@@ -28,6 +28,7 @@
 #include "retort/pipeline/own_device.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/preflight.h"
+#include "retort/pipeline/resolved_as_begun.h"
 #include "retort/pipeline/same_start.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/torch_errors.h"
@@ -51,39 +52,6 @@ const std::vector<std::string>& open_keys() {
   static const std::vector<std::string> keys{"search.budget_tokens", "shard.student_ranks",
                                              "shard.teacher_ranks", "step_profile"};
   return keys;
-}
-
-// Gives `resolved` the words of the run's own recipe, which a later version writes in another way: keys that
-// it lacks go where they have the same value there, and values that mean the same are written as it has them.
-void write_as_recorded(base::Json& resolved, const base::Json& recorded, const base::Json& begun) {
-  std::vector<std::string> added;
-  for (auto& [key, value] : resolved.items()) {
-    if (!begun.contains(key)) continue;
-    if (!recorded.contains(key)) {
-      if (begun.at(key) == value) added.push_back(key);
-    } else if (begun.at(key) == value) {
-      value = recorded.at(key);
-    } else if (key == "bos" && value == "auto" && recorded.at(key) == true) {
-      value = true;  // the default of a version that refused a model without the token
-    } else if (value.is_object() && recorded.at(key).is_object() && begun.at(key).is_object()) {
-      write_as_recorded(value, recorded.at(key), begun.at(key));
-    }
-  }
-  for (const auto& key : added) resolved.erase(key);
-}
-
-// A run that an earlier version began lacks the keys that were added since: they have their defaults.
-base::Json resolved_as_begun(const recipe::Recipe& recipe, const base::Path& run_directory) {
-  auto resolved = recipe::to_json(recipe);
-  const record::RunFiles run(run_directory);
-  if (!run.holds_run()) return resolved;
-  try {
-    const auto begun = recipe::read_recipe(run.recipe_yaml_path());
-    if (recipe::to_json(begun) == resolved) return run.recipe();
-    write_as_recorded(resolved, run.recipe(), recipe::to_json(begun));
-  } catch (const base::Error&) {  // damaged: entering the directory says so
-  }
-  return resolved;
 }
 
 // Says what a search left of its room, and of a process that is a tenth above the plan, why.
@@ -221,10 +189,7 @@ void say_what_is_used(const recipe::Recipe& recipe, const Place& place, const Co
                  ranks.all == ranks.of_memory         ? ""
                  : ranks.of_memory < ranks.of_machine ? " for each"
                                                       : " on each machine"));
-  observer.message(
-      record::Level::info,
-      base::join("plans of memory count tensors; the process itself has ",
-                 base::human_bytes(static_cast<std::uint64_t>(ops::process_base_bytes())), " besides"));
+  observer.message(record::Level::info, base::join("plans of memory count tensors; ", beside_tensors()));
   if (!place.device.is_cpu())
     observer.message(record::Level::info,
                      base::join("on ", recipe.device, " norms, gates, losses and updates are ",
@@ -254,7 +219,8 @@ ComputeDtype agreed_dtype(const recipe::Recipe& recipe, const RunRequest& reques
 record::RunStart start_of(const recipe::Recipe& recipe, const RunRequest& request, const ComputeDtype& dtype,
                           const Float32Choice& float32, const comm::Group& group) {
   return {resolved_as_begun(recipe, request.run_directory), recipe::to_yaml(recipe),
-          provenance_of_start(request, dtype, float32, group.size()), open_keys()};
+          provenance_of_start(request, dtype, float32, group.size()), open_keys(),
+          recipe::former_stage_keys()};
 }
 
 record::RunDirectory entered(const recipe::Recipe& recipe, const RunRequest& request,
@@ -346,9 +312,11 @@ RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, rec
     if (group.size() > 1) require_same_directory(request.run_directory, group);
     record_flight(directory, observer, group);
     std::optional<record::Metrics> metrics;
-    comm::lead(group, [&] { metrics.emplace(directory.metrics_path()); });
     std::optional<record::StopFile> stop_file;
-    comm::lead(group, [&] { stop_file.emplace(directory.stop_path(), observer); });
+    comm::lead(group, [&] {
+      metrics.emplace(directory.metrics_path());
+      stop_file.emplace(directory.stop_path(), observer);
+    });
     record::Observer& stoppable = stop_file ? *stop_file : observer;
     return work_through({recipe, directory, metrics ? &*metrics : nullptr, stoppable, group, dtype, place},
                         request, stages);

@@ -79,15 +79,18 @@ inline TextUse use_of_calibration_text(const recipe::Stage&) {
   return {.learns = true};
 }
 
-extern const StageFunctions kTraining, kProfiling, kPruning, kSparsifying, kSelecting, kEvaluating;
+extern const StageFunctions kTraining, kProfiling, kPruning, kSparsifying, kSelecting, kEvaluating,
+    kExporting;
 
 /// Of a kind of stage.
 inline const StageFunctions& functions_of(recipe::StageKind kind) {
   using recipe::StageKind;
   static const std::pair<StageKind, const StageFunctions&> rows[] = {
-      {StageKind::train, kTraining},   {StageKind::finetune, kTraining},    {StageKind::profile, kProfiling},
-      {StageKind::prune, kPruning},    {StageKind::sparsify, kSparsifying}, {StageKind::distill, kTraining},
-      {StageKind::select, kSelecting}, {StageKind::evaluate, kEvaluating}};
+      {StageKind::train, kTraining},        {StageKind::finetune, kTraining},
+      {StageKind::profile, kProfiling},     {StageKind::prune, kPruning},
+      {StageKind::sparsify, kSparsifying},  {StageKind::distill, kTraining},
+      {StageKind::select, kSelecting},      {StageKind::evaluate, kEvaluating},
+      {StageKind::export_model, kExporting}};
   for (const auto& [row, functions] : rows)
     if (row == kind) return functions;
   throw base::InternalError("a stage of no kind.");

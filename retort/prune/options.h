@@ -8,6 +8,7 @@
 #include "retort/architecture/options.h"
 #include "retort/base/words.h"
 #include "retort/calibrate/options.h"
+#include "retort/eval/options.h"
 
 namespace retort::prune {
 
@@ -16,14 +17,9 @@ struct Target {
   double parameters_fraction = 0;  ///< share of the model's unique saved parameters, in (0, 1)
   std::int64_t parameters = 0;     ///< absolute
   std::int64_t blocks = 0;         ///< how many stay; with Units::blocks
-  double latency = 0;              ///< share of the time that the model takes for a token, in (0, 1)
-  double milliseconds = 0;         ///< of a token
-  double tokens_per_second = 0;    ///< of all texts of a batch
-  /// Of what the time is taken.
-  std::int64_t batch = 1, context = 512;
-  std::string dtype = "auto";  ///< as of scoring and generation
+  eval::TimeTarget time = {};      ///< latency: of the model itself
 
-  bool is_time() const { return latency > 0 || milliseconds > 0 || tokens_per_second > 0; }
+  bool is_time() const { return time.is_given(); }
 };
 
 /// What a search may remove, and so which shapes the result may have.

@@ -325,7 +325,7 @@ std::vector<shard::MemoryItem> PruneSizes::timing() const {
   if (!options.target.is_time()) return {};
   const auto device = path == ops::Path::cpu ? c10::Device(c10::kCPU) : c10::Device(c10::kCUDA);
   return {{"models of random weights that are timed",
-           eval::token_times_bytes(config, token_time_options(options.target, device))}};
+           eval::token_times_bytes(config, eval::token_time_options(options.target.time, device))}};
 }
 
 std::vector<shard::MemoryItem> PruneSizes::largest_phase(bool offloaded) const {
@@ -497,8 +497,8 @@ void require_affordable(const architecture::Config& input, const std::vector<cal
 namespace {
 
 void say_times(const PruneSetup& setup, const Size& size, std::int64_t target) {
-  const auto& asked = setup.options.target;
-  if (!asked.is_time()) return;
+  const auto& asked = setup.options.target.time;
+  if (!asked.is_given()) return;
   setup.observer.message(record::Level::info,
                          base::join("prune: the whole model takes ", size.text(size.of(setup.input.config)),
                                     " by its parts (batch ", asked.batch, ", context ", asked.context, ", ",

@@ -13,14 +13,14 @@
 #include "retort/model/dtype.h"
 #include "retort/ops/threads.h"
 #include "retort/prune/target.h"
+#include "retort/record/scratch.h"
+#include "retort/record/stopped.h"
 
 namespace retort::prune {
 namespace {
 
 // Fine enough for parts of deep models, and sums of it can be listed (search::reach).
 constexpr double kSteps = 1 << 19;
-
-constexpr const char *kInput = "input", *kTimes = "times";
 
 std::int64_t steps(double seconds, double step_seconds) {
   return std::llround(seconds / step_seconds);
@@ -36,31 +36,17 @@ std::string identity_of(const architecture::Config& input, const eval::TokenTime
   return hasher.hex();
 }
 
-std::optional<eval::TokenTimes> saved_times(const base::Path& file, const std::string& identity) try {
-  const auto json = base::parse_json(base::read_file(file));
-  if (json.at(kInput) != identity) return {};
-  return eval::TokenTimes(json.at(kTimes));
-} catch (const std::exception&) {  // none, or damaged: measured again
-  return {};
-}
-
 base::Json measured_times(const PruneSetup& setup, const eval::TokenTimeOptions& options) {
   std::optional<ops::Threads> threads;
   if (setup.threads_of_leader > 0) threads.emplace(setup.threads_of_leader);
-  const auto identity = identity_of(setup.input.config, options);
-  const auto directory = setup.place.saved_file.parent_path();
-  const auto file = directory / "token_times.json";
-  if (const auto saved = directory.empty() ? std::nullopt : saved_times(file, identity))
-    return saved->to_json();
-  const auto times =
-      eval::TokenTimes::measured(setup.input.config, options, [&](std::int64_t done, std::int64_t all) {
-        setup.observer.progress("prune: times of parts", done, all);
-        record::stop_if_asked(setup.observer, "prune", "nothing yet");
-      });
-  if (directory.empty()) return times.to_json();
-  base::make_directories(directory);
-  base::write_file_atomically(file, base::Json({{kInput, identity}, {kTimes, times.to_json()}}).dump());
-  return times.to_json();
+  return record::kept_times(setup.place.saved_file.parent_path(), identity_of(setup.input.config, options),
+                            [&] {
+                              const auto timed = [&](std::int64_t done, std::int64_t all) {
+                                setup.observer.progress("prune: times of parts", done, all);
+                                record::stop_if_asked(setup.observer, "prune", "nothing yet");
+                              };
+                              return eval::TokenTimes::measured(setup.input.config, options, timed).to_json();
+                            });
 }
 
 }  // namespace
@@ -85,17 +71,10 @@ std::string Size::short_text(std::int64_t size) const {
   return times_ ? text(size) : base::human_count(static_cast<double>(size));
 }
 
-eval::TokenTimeOptions token_time_options(const Target& target, const c10::Device& device) {
-  return {.batch = target.batch,
-          .context = target.context,
-          .dtype = model::parse_scoring_dtype(target.dtype, device),
-          .device = device};
-}
-
 Size size_of(const PruneSetup& setup) {
   const auto& target = setup.options.target;
   if (!target.is_time()) return {};
-  auto options = token_time_options(target, setup.input.options().device());
+  auto options = eval::token_time_options(target.time, setup.input.options().device());
   options.saved_dtype = model::scalar_type(setup.input.file_dtype);
   const auto measure = [&] { return measured_times(setup, options).dump(); };
   const auto text = setup.group ? comm::led(*setup.group, measure) : measure();
@@ -107,10 +86,7 @@ std::int64_t target_of(const architecture::Config& input, const PruneOptions& op
   if (!size.times()) return target_parameters(input, options);
   const auto whole = size.of(input);
   const double whole_seconds = size.seconds(whole);
-  const double seconds = target.latency > 0 ? target.latency * whole_seconds
-                         : target.milliseconds > 0
-                             ? target.milliseconds / 1000
-                             : static_cast<double>(target.batch) / target.tokens_per_second;
+  const double seconds = target.time.seconds(whole_seconds);
   base::require<base::UsageError>(seconds < whole_seconds, "prune: target: expected less than the ",
                                   size.text(whole), " of the whole model, found ", 1000 * seconds,
                                   " ms; ask for less.");

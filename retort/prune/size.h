@@ -33,9 +33,6 @@ class Size {
   double step_seconds_ = 0;
 };
 
-/// Throws UsageError for an unknown type.
-eval::TokenTimeOptions token_time_options(const Target& target, const c10::Device& device);
-
 /// What the options of a setup limit.  Where it is a time, rank 0 measures, or reads what it has measured
 /// before for the same; all ranks get the same.  Collective.
 Size size_of(const PruneSetup& setup);

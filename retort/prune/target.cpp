@@ -107,7 +107,7 @@ std::int64_t parameters_with_blocks(const architecture::Config& input, const Pru
 // Before times are known: as many parameters of the blocks go as time shall, about.
 std::int64_t parameters_for_time(const architecture::Config& input, const Target& target) {
   constexpr double kUnknownShare = 0.5, kLeastShare = 0.25;
-  const auto share = std::max(kLeastShare, target.latency > 0 ? target.latency : kUnknownShare);
+  const auto share = std::max(kLeastShare, target.time.latency > 0 ? target.time.latency : kUnknownShare);
   const auto blocks = static_cast<double>(architecture::matrix_parameters(input));
   return architecture::num_parameters(input) - static_cast<std::int64_t>(std::ceil((1 - share) * blocks));
 }
@@ -122,7 +122,8 @@ std::int64_t target_parameters(const architecture::Config& input, const PruneOpt
   const auto least = options.units == Units::uniform ? smallest_parameters(input, options) : 1;
   base::require<base::UsageError>(
       (target.parameters_fraction > 0) + (target.parameters > 0) + (target.blocks > 0) +
-              (target.latency > 0) + (target.milliseconds > 0) + (target.tokens_per_second > 0) ==
+              (target.time.latency > 0) + (target.time.milliseconds > 0) +
+              (target.time.tokens_per_second > 0) ==
           1,
       "prune: target: expected one of a share or number of parameters, a number of blocks, and a time, found "
       "none or several; give one.");

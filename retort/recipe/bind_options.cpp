@@ -30,19 +30,21 @@ void bind_held_out(Binder& b, data::HeldOut& held_out) {
 }  // namespace
 
 void bind_source(Binder& b, data::SourceOptions& source) {
-  b.texts("path", source.paths,
-          {.doc = "files or globs: text or .jsonl, either also with .gz or .zst", .required = true});
+  b.texts(
+      "path", source.paths,
+      {.doc = "files or globs: text or .jsonl, either also with .gz or .zst, or .parquet", .required = true});
   b.text("separator", source.separator,
          {.doc = "plain text: documents are cut here; empty: a file is a document", .may_be_empty = true});
   if (source.separator.size() > kMaxSeparatorBytes)
     b.mistake("separator", "expected at most " + std::to_string(kMaxSeparatorBytes) + " bytes");
-  b.text("field", source.field, {.doc = "JSONL: the key that holds the text"});
+  b.text("field", source.field, {.doc = "the key (JSONL) or column (Parquet) that holds the text"});
   b.number("weight", source.weight,
            {.doc = "share of the tokens, relative to the other sources of a stage", .above = 0});
   b.group("held_out", [&](Binder& inner) { bind_held_out(inner, source.held_out); },
           {.doc = "documents that only evaluation sees"});
   b.flag("skip_bad_lines", source.skip_bad_lines,
-         {.doc = "count and skip a bad line of JSONL, or plain text that is not UTF-8, instead of an error"});
+         {.doc = "count and skip a bad line of JSONL, row of Parquet, or plain text that is not UTF-8, "
+                 "instead of an error"});
 }
 
 void bind_objective(Binder& b, calibrate::ObjectiveWeights& objective) {
@@ -63,6 +65,43 @@ void bind_profile(Binder& b, calibrate::ProfileOptions& options) {
   b.seed("seed", options.seed, {.doc = "of the choice of calibration data", .unset = "that of the recipe"});
 }
 
+void bind_export(Binder& b, publish::ExportOptions& options) {
+  b.choice("for", options.program, {.doc = "the program that is to load the model"});
+  b.text("type", options.type,
+         {.doc = "of a GGUF file: f32, bf16, q8_0, q4_k_m and so on",
+          .may_be_empty = true,
+          .unset = "that of the model's weights"});
+  b.text("like", options.like,
+         {.doc = "a GGUF file: each tensor gets the type that it has there",
+          .may_be_empty = true,
+          .unset = "none"});
+  b.count("max_part_bytes", options.max_part_bytes,
+          {.doc = "of the tensors in a part of a GGUF file; 0: it is one file", .at_least = 0});
+  if (!options.type.empty() && !options.like.empty())
+    b.mistake("like", "has no meaning beside type; leave one out");
+}
+
+void bind_tasks(Binder& b, tasks::TaskOptions& tasks) {
+  b.texts("tasks", tasks.files,
+          {.doc = "YAML files of evaluation tasks, in the keys of lm-evaluation-harness",
+           .may_be_empty = true,
+           .unset = "none"});
+  b.text("task_data", tasks.data,
+         {.doc = "directory with data sets of the Hugging Face Hub that the tasks name",
+          .may_be_empty = true,
+          .unset = "none"});
+  b.count("num_fewshot", tasks.num_fewshot,
+          {.doc = "examples before each question of a task; -1: as its file says", .at_least = -1});
+  b.count("task_limit", tasks.limit,
+          {.doc = "documents of each task, the first ones; 0: all", .at_least = 0});
+  b.flag("apply_chat_template", tasks.chat,
+         {.doc = "questions of tasks are written as each model's chat template has it"});
+  b.flag("fewshot_as_multiturn", tasks.multiturn,
+         {.doc = "with apply_chat_template: the examples of a task are turns of the conversation"});
+  b.text("system_instruction", tasks.system,
+         {.doc = "what stands before the description of a task", .may_be_empty = true, .unset = "none"});
+}
+
 void bind_evaluate(Binder& b, eval::EvaluateOptions& options) {
   b.choice("windows", options.windows,
            {.doc = "the documents joined and cut every context tokens, or each document on its own"});
@@ -74,6 +113,7 @@ void bind_evaluate(Binder& b, eval::EvaluateOptions& options) {
       {.doc = "one or several texts that each model goes on with", .may_be_empty = true, .unset = "none"});
   b.count("max_new_tokens", options.max_new_tokens,
           {.doc = "after the prompt", .at_least = 1, .at_most = 1 << 20});
+  bind_tasks(b, options.tasks);
 }
 
 }  // namespace retort::recipe

@@ -1,5 +1,3 @@
-#include <array>
-
 #include "retort/base/error.h"
 #include "retort/recipe/bind_options.h"
 
@@ -121,53 +119,6 @@ void bind_text(Binder& b, prune::PruneOptions& options) {
 
 namespace {
 
-constexpr std::array kTargets{"parameters", "blocks", "latency", "milliseconds", "tokens_per_second"};
-
-void bind_time(Binder& inner, prune::Target& target) {
-  inner.number(
-      "latency", target.latency,
-      {.doc = "instead: share of the time that the model takes for a token, such as 80%, by measured "
-              "times of its parts",
-       .above = 0,
-       .below = 1,
-       .unset = "none",
-       .written = target.latency > 0});
-  inner.number(
-      "milliseconds", target.milliseconds,
-      {.doc = "instead: that time itself", .above = 0, .unset = "none", .written = target.milliseconds > 0});
-  inner.number("tokens_per_second", target.tokens_per_second,
-               {.doc = "instead: of all texts of a batch",
-                .above = 0,
-                .unset = "none",
-                .written = target.tokens_per_second > 0});
-  inner.count("batch", target.batch,
-              {.doc = "of a time: texts that get a token together",
-               .at_least = 1,
-               .at_most = 4096,
-               .written = target.is_time()});
-  inner.count("context", target.context,
-              {.doc = "of a time: tokens that each text has by then",
-               .at_least = 32,
-               .at_most = 1 << 20,
-               .written = target.is_time()});
-  inner.one_of("dtype", target.dtype, {"auto", "fp32", "bf16", "fp64"},
-               {.doc = "of a time: the type that texts are made in; auto: as generate takes it",
-                .written = target.is_time()});
-  for (const char* key : {"batch", "context", "dtype"})
-    if (inner.given(key) && !target.is_time())
-      inner.mistake(key, "has no meaning without latency, milliseconds or tokens_per_second; leave it out");
-}
-
-void refuse_other_than_one(Binder& inner) {
-  std::vector<std::string> given;
-  for (const char* key : kTargets)
-    if (inner.given(key)) given.emplace_back(key);
-  if (given.empty())
-    inner.mistake("", "expected parameters, such as 60%, blocks or latency, found none; give one");
-  if (given.size() > 1)
-    inner.mistake(given[1].c_str(), base::join("found both ", given[0], " and ", given[1], "; give one"));
-}
-
 void bind_target(Binder& b, prune::PruneOptions& options) {
   auto& target = options.target;
   b.group("target",
@@ -182,8 +133,9 @@ void bind_target(Binder& b, prune::PruneOptions& options) {
                          .at_least = 1,
                          .unset = "none",
                          .written = target.blocks > 0});
-            bind_time(inner, target);
-            refuse_other_than_one(inner);
+            bind_time(inner, target.time);
+            require_one(inner, {"parameters", "blocks", "latency", "milliseconds", "tokens_per_second"},
+                        "parameters, such as 60%, blocks or latency");
           },
           {.doc = "where pruning ends", .required = true});
 }

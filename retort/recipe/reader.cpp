@@ -81,8 +81,7 @@ std::string out_of_range(double value, const Field& field) {
   return "";
 }
 
-/// Keys that recipes once had, with what to do now.
-constexpr std::pair<std::string_view, std::string_view> kFormerKeys[] = {
+constexpr FormerKey kFormerKeys[] = {
     {"sizing",
      "no file of rates is read any more; leave the key out, and set width_multiple in the prune stage where "
      "other widths run better"}};
@@ -371,6 +370,10 @@ class MapReader : public Binder {
 };
 
 }  // namespace
+
+std::span<const FormerKey> former_keys() {
+  return kFormerKeys;
+}
 
 std::vector<std::string> read(const Value& root, Recipe& recipe) {
   std::vector<std::string> mistakes;

@@ -1,6 +1,7 @@
 #include "retort/recipe/recipe.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "retort/base/error.h"
 #include "retort/recipe/binding.h"
@@ -31,6 +32,34 @@ std::string last_parts(const std::string& path, std::size_t parts) {
   for (; begin > 0; --begin)
     if (path[begin - 1] == '/' && --parts == 0) break;
   return path.substr(begin, end - begin);
+}
+
+// A recipe is part of the command.
+std::string text_of(const base::Path& path) {
+  try {
+    return base::read_file(path, std::size_t{1} << 20);
+  } catch (const base::Error& error) {
+    throw base::UsageError(error.what());
+  }
+}
+
+Value document_of(std::string_view text, const std::string& where) {
+  Value root = parse_yaml(text, where);
+  base::require<base::UsageError>(root.kind != Value::Kind::null, where, ": is empty, expected a recipe.");
+  return root;
+}
+
+// `mistakes`: those that are known already.
+Recipe recipe_of(const Value& root, const std::string& where, std::vector<std::string> mistakes = {}) {
+  Recipe recipe;
+  const auto found = read(root, recipe);
+  mistakes.insert(mistakes.end(), found.begin(), found.end());
+  base::require<base::UsageError>(mistakes.empty(), all_of(mistakes, where));
+  return recipe;
+}
+
+bool is_former(const Entry& entry) {
+  return std::ranges::count(former_keys(), entry.key, &FormerKey::key) > 0;
 }
 
 }  // namespace
@@ -101,8 +130,7 @@ std::vector<data::SourceOptions> Recipe::sources(const Stage& stage) const {
 }
 
 Recipe parse_recipe(std::string_view text, const std::string& where, std::span<const std::string> overrides) {
-  Value root = parse_yaml(text, where);
-  base::require<base::UsageError>(root.kind != Value::Kind::null, where, ": is empty, expected a recipe.");
+  Value root = document_of(text, where);
   std::vector<std::string> mistakes;
   for (const std::string& assignment : overrides) {
     try {
@@ -111,21 +139,24 @@ Recipe parse_recipe(std::string_view text, const std::string& where, std::span<c
       mistakes.emplace_back(error.what());
     }
   }
-  Recipe recipe;
-  const auto found = read(root, recipe);
-  mistakes.insert(mistakes.end(), found.begin(), found.end());
-  base::require<base::UsageError>(mistakes.empty(), all_of(mistakes, where));
-  return recipe;
+  return recipe_of(root, where, std::move(mistakes));
 }
 
 Recipe read_recipe(const base::Path& path, std::span<const std::string> overrides) {
-  std::string text;
-  try {
-    text = base::read_file(path, std::size_t{1} << 20);
-  } catch (const base::Error& error) {
-    throw base::UsageError(error.what());  // a recipe is part of the command
-  }
-  return parse_recipe(text, path.string(), overrides);
+  return parse_recipe(text_of(path), path.string(), overrides);
+}
+
+Recipe read_recorded_recipe(const base::Path& path) {
+  Value root = document_of(text_of(path), path.string());
+  if (Value* stages = root.find("stages"))
+    for (Value& stage : stages->items) std::erase_if(stage.entries, is_former);
+  return recipe_of(root, path.string());
+}
+
+std::vector<std::string> former_stage_keys() {
+  std::vector<std::string> keys;
+  for (const auto& former : former_keys()) keys.emplace_back(former.key);
+  return keys;
 }
 
 }  // namespace retort::recipe

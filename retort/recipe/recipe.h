@@ -17,19 +17,20 @@
 #include "retort/data/options.h"
 #include "retort/eval/options.h"
 #include "retort/prune/options.h"
+#include "retort/publish/options.h"
 #include "retort/sparsify/options.h"
 #include "retort/train/options.h"
 
 namespace retort::recipe {
 
-enum class StageKind { train, finetune, profile, prune, sparsify, distill, select, evaluate };
+enum class StageKind { train, finetune, profile, prune, sparsify, distill, select, evaluate, export_model };
 
 /// The word that a recipe uses: "finetune".
 std::string_view name(StageKind kind);
 
 /// Options of the kinds: train, finetune, distill and select share TrainOptions.
 using StageOptions = std::variant<train::TrainOptions, prune::PruneOptions, sparsify::SparsifyOptions,
-                                  eval::EvaluateOptions, calibrate::ProfileOptions>;
+                                  eval::EvaluateOptions, calibrate::ProfileOptions, publish::ExportOptions>;
 
 struct Stage {
   std::string name;
@@ -42,6 +43,7 @@ struct Stage {
   std::string tokenizer;          ///< train: path of a directory with tokenizer files, or of a tokenizer.json
   std::string profile;            ///< prune: an earlier stage of kind profile, of the same model; empty: none
   std::vector<std::string> data;  ///< names of sources; empty for a kind that reads no text
+  eval::TimeTarget target = {};   ///< select: what the chosen model must keep to, where it is given
   StageOptions options;
 
   /// The models that its own may be made of: `from`, or those that it chooses from.  Empty: random weights.
@@ -77,6 +79,12 @@ Recipe read_recipe(const base::Path& path, std::span<const std::string> override
 /// The same for a text; `where` stands for the file's name in messages.
 Recipe parse_recipe(std::string_view text, const std::string& where,
                     std::span<const std::string> overrides = {});
+
+/// The recipe.yaml of a run, which an earlier version may have written: like read_recipe(), and passes over
+/// the keys of stages that are read no more.
+Recipe read_recorded_recipe(const base::Path& path);
+/// Keys of stages that earlier versions wrote and that are read no more.
+std::vector<std::string> former_stage_keys();
 
 /// Everything, with all defaults filled in, in stable order; data and stages are objects keyed by name, so
 /// that a difference reads stages.student.optim.lr.

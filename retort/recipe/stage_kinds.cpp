@@ -53,6 +53,7 @@ void bind_from_and_teacher(StageKeys& keys) {
 void bind_choice(StageKeys& keys) {
   keys.models("earlier stages or directories to choose from; of a prune stage with its finalists");
   keys.teacher();
+  bind_target_of_select(keys.binder(), keys.stage().target);
 }
 
 void bind_comparison(StageKeys& keys) {
@@ -118,6 +119,13 @@ constexpr StageTraits kStageKinds[] = {
      .defaults = defaults_of<eval::EvaluateOptions>,
      .bind_models = bind_comparison,
      .bind_options = bind_as<eval::EvaluateOptions, bind_evaluate>},
+    {.kind = StageKind::export_model,
+     .name = "export",
+     .reads_text = false,
+     .makes_files = true,
+     .defaults = defaults_of<publish::ExportOptions>,
+     .bind_models = bind_from,
+     .bind_options = bind_as<publish::ExportOptions, bind_export>},
 };
 
 constexpr bool in_order() {

@@ -37,7 +37,8 @@ class MapWriter : public Binder {
     else
       put(key, count, field);
   }
-  void group(const char* key, const Body& body, const Field&) override {
+  void group(const char* key, const Body& body, const Field& field) override {
+    if (!field.written) return;
     MapWriter inner(map_[key]);
     body(inner);
   }

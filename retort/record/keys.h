@@ -83,12 +83,19 @@ inline constexpr Key kWorstDomain{"worst_domain"};
 inline constexpr Key kInterval{"interval"};
 
 // Evaluate.
+inline constexpr Key kTasks{"tasks"};
+inline constexpr Key kComparisons{"comparisons"};
+inline constexpr Key kModelName{"model_name"};
 inline constexpr Key kModels{"models"};
 inline constexpr Key kName{"name"};
 inline constexpr Key kLabel{"label"};
 inline constexpr Key kContext{"context"};
 inline constexpr Key kWindows{"windows"};
 inline constexpr Key kNonzeroParameters{"nonzero_parameters"};
+inline constexpr Key kProgram{"program"};
+inline constexpr Key kType{"type"};
+inline constexpr Key kFile{"file"};
+inline constexpr Key kChecks{"checks"};
 inline constexpr Key kFileBytes{"file_bytes"};
 inline constexpr Key kDequantisedFrom{"dequantised_from"};
 inline constexpr Key kSources{"sources"};
@@ -124,6 +131,7 @@ inline constexpr Key kActiveParameters{"active_parameters"};
 inline constexpr Key kSpeed{"speed"};
 inline constexpr Key kConditions{"conditions"};
 inline constexpr Key kDtype{"dtype"};
+inline constexpr Key kBatch{"batch"};
 inline constexpr Key kCost{"cost"};
 inline constexpr Key kCostBefore{"cost_before"};
 
@@ -135,6 +143,8 @@ inline constexpr Key kTargetSeconds{"target_seconds"};
 inline constexpr Key kSecondsBefore{"seconds_before"};
 inline constexpr Key kSecondsAfter{"seconds_after"};
 inline constexpr Key kTimes{"times"};
+inline constexpr Key kTeacherSeconds{"teacher_seconds"};
+inline constexpr Key kMeetsTarget{"meets_target"};
 inline constexpr Key kParametersAfter{"parameters_after"};
 inline constexpr Key kBlocksBefore{"blocks_before"};
 inline constexpr Key kWidthBefore{"width_before"};

@@ -74,6 +74,16 @@ bool is_open(const RunFiles& run, const RunStart& start, const std::string& key)
   });
 }
 
+/// Those of `recorded`, dotted, that no stage has any more.
+std::vector<std::string> former_keys(const RunFiles& run, const Json& recorded, const RunStart& start) {
+  std::vector<std::string> found;
+  const auto stages = section(run, recorded, keys::kStages);
+  for (const auto& [name, stage] : stages.items())
+    for (const auto& former : start.former_keys)
+      if (stage.contains(former)) found.push_back(base::join(keys::kStages, ".", name, ".", former));
+  return found;
+}
+
 /// Throws UsageError unless recipe.yaml, which is written beside a damaged recipe.json, is the given recipe.
 std::string require_same_words(const RunFiles& run, const RunStart& start) {
   std::error_code ignored;
@@ -88,17 +98,22 @@ std::string require_same_words(const RunFiles& run, const RunStart& start) {
 }
 
 /// A recipe that changed half-way would give a result that no recipe describes.  Returns a warning where
-/// recipe.json was damaged, else nothing.
+/// recipe.json was damaged or has keys of an earlier version, else nothing.
 std::string require_same_recipe(const RunFiles& run, const RunStart& start) try {
   const auto recorded = run.recipe();
   auto keys = differing_keys(recorded, start.recipe);
+  const auto former = former_keys(run, recorded, start);
   std::erase_if(keys, [&](const auto& key) {
-    return is_open(run, start, key) || is_of_what_comes(run, recorded, start.recipe, key);
+    return is_open(run, start, key) || is_of_what_comes(run, recorded, start.recipe, key) ||
+           std::ranges::count(former, key) > 0;
   });
   base::require<base::UsageError>(
       keys.empty(), run.path().string(), ": this run was started with another recipe; it differs in ",
       listed(keys), "; choose another --run-dir or restore ", keys.size() == 1 ? "it." : "them.");
-  return {};
+  if (former.empty()) return {};
+  return base::join(run.recipe_path().string(), ": an earlier version wrote ", listed(former),
+                    ", which this one does not read; the run goes on without ",
+                    former.size() == 1 ? "it." : "them.");
 } catch (const base::DataError&) {
   return require_same_words(run, start);
 }

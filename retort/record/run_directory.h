@@ -20,6 +20,8 @@ struct RunStart {
   base::Json provenance;
   /// Keys of a stage that may differ as long as the stage is not finished, such as "search.budget_tokens".
   std::vector<std::string> open_keys = {};
+  /// Keys of a stage that earlier versions wrote: a run that has them goes on without, and is told so.
+  std::vector<std::string> former_keys = {};
 };
 
 class RunDirectory : public RunFiles {
@@ -34,7 +36,8 @@ class RunDirectory : public RunFiles {
   /// The directory that rank 0 of the same job has opened, for its other ranks: its places.
   static RunDirectory opened_by_another(const base::Path& path);
 
-  /// What the user must know: of a lock that the file system could not give, and of a log that was damaged.
+  /// What the user must know: of a lock that the file system could not give, of a log that was damaged, and
+  /// of keys of an earlier version.
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// True when the directory held this run already.
   bool resumed() const { return resumed_; }

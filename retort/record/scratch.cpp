@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -13,8 +14,22 @@ namespace {
 
 constexpr const char* kIdentity = "identity.json";
 // Names of what stages keep to go on with; behind these a number follows.
-constexpr std::array kFiles = {kIdentity, "search.jsonl", "profile.json"};
+constexpr const char *kTokenTimes = "token_times.json", *kTimes = "times", *kOf = "of";
+constexpr std::array kFiles = {kIdentity, "search.jsonl", "profile.json", kTokenTimes};
 constexpr std::array kNumbered = {"step-", "hidden-", "block-", "measured-", "sparse-"};
+
+// Nothing where there are none, of another identity, or damaged ones.
+std::optional<base::Json> times_in(const base::Path& file, const base::Json& identity) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return {};
+  try {
+    auto json = base::read_own_json(file);
+    if (json.is_object() && json.contains(kTimes) && json.value(kOf, base::Json()) == identity)
+      return std::move(json.at(kTimes));
+  } catch (const base::JsonFault&) {
+  }
+  return {};
+}
 
 bool is_of_stages(const std::string& name) {
   const auto is_numbered = [&](std::string_view prefix) {
@@ -57,6 +72,17 @@ void enter_scratch(const base::Path& scratch, const base::Json& identity,
     base::remove_leftovers(directory);
   }
   if (!same) base::write_file_atomically(scratch / kIdentity, identity.dump() + "\n");
+}
+
+base::Json kept_times(const base::Path& directory, const base::Json& identity,
+                      const std::function<base::Json()>& measure) {
+  if (directory.empty()) return measure();
+  const auto file = directory / kTokenTimes;
+  if (auto kept = times_in(file, identity)) return *std::move(kept);
+  auto times = measure();
+  base::make_directories(directory);
+  base::write_file_atomically(file, base::Json({{kOf, identity}, {kTimes, times}}).dump() + "\n");
+  return times;
 }
 
 void remove_scratch(const base::Path& scratch) {

@@ -19,6 +19,11 @@ bool is_scratch_of(const base::Path& scratch, const base::Json& identity);
 void enter_scratch(const base::Path& scratch, const base::Json& identity,
                    const std::vector<base::Path>& results = {});
 
+/// Times that `measure` returned before, where `directory` has them of this identity, else what it returns
+/// now. An empty path keeps nothing.  Throws StorageError, and what `measure` throws.
+base::Json kept_times(const base::Path& directory, const base::Json& identity,
+                      const std::function<base::Json()>& measure);
+
 /// Removes what bears a name that `is_ours` knows, and the directory if it is then empty.  What else lies
 /// there stays.  Throws StorageError with the cause.
 void remove_ours(const base::Path& directory, const std::function<bool(const std::string& name)>& is_ours);

@@ -12,6 +12,12 @@ namespace retort::report {
 /// The result of an evaluate stage as a text table of at most 110 columns; missing numbers are dashes.
 std::string scores_table(const base::Json& evaluate_result);
 
+/// What models of an evaluate stage came to on evaluation tasks, beside the teacher; empty without tasks.
+std::string tasks_table(const base::Json& evaluate_result);
+
+/// The result of `retort eval --tasks` as that of an evaluate stage, the teacher first.
+base::Json as_evaluation(const base::Json& tasks_result);
+
 /// What each model of an evaluate stage made of each prompt, a line each; empty when nothing was generated.
 std::string generated_texts(const base::Json& evaluate_result);
 

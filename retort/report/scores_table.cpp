@@ -6,6 +6,7 @@
 #include "retort/report/html.h"
 #include "retort/report/numbers.h"
 #include "retort/report/report.h"
+#include "retort/report/task_scores.h"
 
 namespace retort::report {
 namespace {
@@ -110,6 +111,26 @@ std::string aligned(Rows rows) {
   return table;
 }
 
+const std::vector<std::string> kTaskHeader = {"model", "task",     "metric",       "shots", "score",
+                                              "+-",    "recovery", "above chance", "p"};
+
+std::vector<std::string> task_cells_of(const Json& model, const TaskScore& score) {
+  const auto shots = number(entry(entry(field(model, keys::kTasks), "n-shot"), score.task));
+  return {plain_name(model),
+          one_line(score.task),
+          one_line(score.filter == "none" ? score.metric : score.metric + "," + score.filter),
+          fixed(shots, 0),
+          value_of(score),
+          error_of(score),
+          ratio_of(score, "recovery"),
+          ratio_of(score, "recovery_above_chance"),
+          p_value_of(score)};
+}
+
+constexpr const char* kTaskLegend =
+    "+-: standard error; recovery: share of the teacher's accuracy, above chance: of what it has above\n"
+    "guessing, with 95 % intervals of a paired bootstrap over documents; p: McNemar's exact test\n";
+
 constexpr const char* kSecondLegend =
     "NLL in nats/token on the same documents, drawn anew for the interval; ECE: expected calibration error\n"
     "where a few documents lose far more than the others, up to 2 of 10 intervals end below the truth\n";
@@ -150,6 +171,20 @@ std::string scores_table(const Json& evaluate_result) {
              "\n";
   if (second.size() > 1) table.append("\n").append(aligned(std::move(second))).append(kSecondLegend);
   return table;
+}
+
+std::string tasks_table(const Json& evaluate_result) {
+  Rows rows = {kTaskHeader};
+  bool compared = false;
+  for (const Json& model : elements(field(evaluate_result, keys::kModels)))
+    for (const auto& score : task_scores(model)) {
+      rows.push_back(task_cells_of(model, score));
+      compared = compared || score.comparison;
+    }
+  if (rows.size() == 1) return {};
+  if (!compared)
+    for (auto& row : rows) row.resize(6);
+  return "\n" + aligned(std::move(rows)) + (compared ? kTaskLegend : "+-: standard error\n");
 }
 
 std::string generated_texts(const Json& evaluate_result) {

@@ -17,6 +17,8 @@ Html headline(const Run& run);
 Html pipeline(const Run& run);
 /// Scores table, bars per model and source.
 Html scores(const Run& run, Palette& palette);
+/// Accuracy on evaluation tasks, and how much of the teacher's is left.
+Html tasks(const Run& run, Palette& palette);
 /// Quality against parameters, a line for each method of pruning.
 Html trade_offs(const Run& run);
 /// Held-out loss of all training stages, then the losses of each.
@@ -50,6 +52,7 @@ struct Section {
 /// In the order of the page.  A kind of stage that has something of its own to show has a row here.
 inline constexpr Section kSections[] = {
     {"scores", "Scores", scores},
+    {"tasks", "Tasks", tasks},
     {"trade-off", "Size and quality", [](const Run& run, Palette&) { return trade_offs(run); }},
     {"training", "Training", training},
     {"profile", "Activations", [](const Run& run, Palette&) { return profiles(run); }},

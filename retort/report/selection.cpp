@@ -36,8 +36,29 @@ Html table_of(const Json& result) {
   return table.empty() ? Html() : table.html();
 }
 
+std::string milliseconds_of(const Json& object, record::Key key) {
+  return fixed(1000 * number(object, key).value_or(0), 2) + " ms";
+}
+
+// What a target allows, and what each model takes.
+Html target_of(const Json& latency) {
+  if (!number(latency, keys::kTargetSeconds)) return {};
+  std::string times, slow;
+  for (const Json& one : elements(field(latency, keys::kModels))) {
+    times +=
+        (times.empty() ? "" : ", ") + text(one, keys::kName) + " " + milliseconds_of(one, keys::kSeconds);
+    if (!is_true(one, keys::kMeetsTarget)) slow += (slow.empty() ? "" : ", ") + text(one, keys::kName);
+  }
+  return element("p", "The target allows " + milliseconds_of(latency, keys::kTargetSeconds) +
+                          " a token at batch " + text(latency, keys::kBatch) + " and " +
+                          text(latency, keys::kContext) + " tokens, in " + text(latency, keys::kDtype) +
+                          ". Measured: " + times + "." +
+                          (slow.empty() ? "" : " Too slow, so left out: " + slow + "."));
+}
+
 Html choice(const Stage& stage) {
-  return table_of(stage.result) + element("p", "Taken: " + text(stage.result, keys::kChosen) + ".");
+  return table_of(stage.result) + target_of(field(stage.result, keys::kLatency)) +
+         element("p", "Taken: " + text(stage.result, keys::kChosen) + ".");
 }
 
 }  // namespace

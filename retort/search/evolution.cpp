@@ -1,6 +1,8 @@
 #include "retort/search/evolution.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "retort/base/error.h"
 #include "retort/search/race.h"
@@ -8,10 +10,21 @@
 
 namespace retort::search {
 
+namespace {
+
+// After so many draws in a row that were drawn before, few states are left that were not.
+constexpr int kDrawsOfOld = 100;
+
+}  // namespace
+
 void random_search(Journal& journal, std::uint64_t seed, std::int64_t states) {
-  for (std::int64_t i = 0; i < states; ++i) {
+  std::set<State> drawn;
+  int old = 0;
+  for (std::int64_t i = 0; i < states && old < kDrawsOfOld; ++i) {
     base::Random random(seed, base::stream_of(base::join("random/", i)));
-    journal.objective(random_state(journal.space(), random), journal.last_rung());
+    auto state = random_state(journal.space(), random);
+    journal.objective(state, journal.last_rung());
+    old = drawn.insert(std::move(state)).second ? 0 : old + 1;
   }
 }
 

@@ -9,7 +9,7 @@
 namespace retort::search {
 
 /// Feasible states drawn independently, each evaluated at the last rung, until the budget or `states` is used
-/// up.
+/// up, or a hundred draws in a row find nothing new.
 void random_search(Journal& journal, std::uint64_t seed, std::int64_t states);
 
 struct EvolutionOptions {

@@ -85,6 +85,37 @@ Decoder::Decoder(const std::optional<Node>& node) : present_(node.has_value()) {
   if (!node) return;
   who_ = node->file() + ": decoder";
   add(*node);
+  can_be_cut_ = cut_ends_steps();
+}
+
+// Marks the steps that see one token made of all.  Returns whether a text may be cut between tokens: such
+// steps change its beginning at most, and those before it look at one token, or at a run of byte tokens.
+bool Decoder::cut_ends_steps() {
+  bool joined = false, has_fallback = false, can = true;
+  for (auto& step : steps_) {
+    step.of_whole = joined;
+    switch (step.kind) {
+      case Kind::byte_level:
+        can = can && &step == &steps_.front();
+        joined = true;
+        break;
+      case Kind::fuse:
+        joined = true;
+        break;
+      case Kind::byte_fallback:
+        can = can && !joined && !has_fallback;
+        has_fallback = true;
+        break;
+      case Kind::strip:
+        can = can && !(joined && step.stop > 0);
+        break;
+      case Kind::replace:
+      case Kind::metaspace:
+        can = can && !joined;
+        break;
+    }
+  }
+  return can;
 }
 
 void Decoder::add(const Node& node) {
@@ -124,7 +155,7 @@ Decoder::Step Decoder::metaspace_step(const Node& node) {
 }
 
 // Leaves its work unfinished where all tokens together come to more than `most_bytes`.
-void Decoder::apply(const Step& step, Tokens& tokens, std::size_t most_bytes) {
+void Decoder::apply(const Step& step, Part part, Tokens& tokens, std::size_t most_bytes) {
   switch (step.kind) {
     case Kind::byte_level:
       tokens = {decode_byte_level(tokens)};
@@ -143,23 +174,52 @@ void Decoder::apply(const Step& step, Tokens& tokens, std::size_t most_bytes) {
       }
       break;
     case Kind::strip:
+      if (part == Part::rest && step.of_whole) break;  // its beginning was before
       for (auto& token : tokens) token = strip(token, step.pattern, step.start, step.stop);
       break;
     case Kind::metaspace:
       for (std::size_t i = 0; i < tokens.size(); ++i)
-        tokens[i] = replace_all(tokens[i], step.pattern, i == 0 && step.drop_first ? "" : " ");
+        tokens[i] =
+            replace_all(tokens[i], step.pattern, i == 0 && step.drop_first && part == Part::whole ? "" : " ");
       break;
   }
 }
 
-std::string Decoder::decode(Tokens tokens) const {
-  if (!present_) return joined(tokens, " ");
+std::string Decoder::decode_part(Part part, Tokens tokens) const {
+  if (!present_) {
+    if (part == Part::rest) tokens.insert(tokens.begin(), "");
+    return joined(tokens, " ");
+  }
   const GrowthLimit limit(bytes_of(tokens));
   for (const Step& step : steps_) {
-    apply(step, tokens, limit.most_bytes());
+    apply(step, part, tokens, limit.most_bytes());
     limit.check(bytes_of(tokens), who_);
   }
   return joined(tokens);
+}
+
+std::string Decoder::decode(Tokens tokens) const {
+  return decode_part(Part::whole, std::move(tokens));
+}
+
+std::string Decoder::decode_rest(Tokens tokens) const {
+  return decode_part(Part::rest, std::move(tokens));
+}
+
+bool Decoder::settles_text_before(const std::string& token) const {
+  if (!can_be_cut_) return false;
+  Tokens tokens{token};
+  const GrowthLimit limit(token.size());
+  for (const Step& step : steps_) {
+    if (step.kind == Kind::byte_level) {
+      const auto bytes = token_bytes(token).value_or(token);
+      return !bytes.empty() && (static_cast<unsigned char>(bytes.front()) & 0xC0U) != 0x80U;
+    }
+    if (step.kind == Kind::byte_fallback) return fallback_byte(tokens.front()) < 0;
+    if (step.kind == Kind::fuse) break;
+    apply(step, Part::rest, tokens, limit.most_bytes());
+  }
+  return true;
 }
 
 }  // namespace retort::text

@@ -22,6 +22,12 @@ class Decoder {
   /// make the text much longer (GrowthLimit).
   std::string decode(std::vector<std::string> tokens) const;
 
+  /// Whether tokens before `token`, where they have text, keep it whatever follows.
+  bool settles_text_before(const std::string& token) const;
+  /// The text of all tokens is that of those before, and this of `tokens`, where the first of them settles
+  /// it. Throws as decode().
+  std::string decode_rest(std::vector<std::string> tokens) const;
+
  private:
   enum class Kind { byte_level, byte_fallback, fuse, replace, strip, metaspace };
   struct Step {
@@ -31,13 +37,18 @@ class Decoder {
     std::int64_t start = 0;  ///< strip: at most so many characters
     std::int64_t stop = 0;
     bool drop_first = false;  ///< metaspace: the first token's replacement characters vanish
+    bool of_whole = false;    ///< an earlier step made one token of all
   };
   void add(const Node& node);
   static Step strip_step(const Node& node);
   static Step metaspace_step(const Node& node);
-  static void apply(const Step& step, std::vector<std::string>& tokens, std::size_t most_bytes);
+  enum class Part { whole, rest };
+  static void apply(const Step& step, Part part, std::vector<std::string>& tokens, std::size_t most_bytes);
+  std::string decode_part(Part part, std::vector<std::string> tokens) const;
+  bool cut_ends_steps();
 
   bool present_ = false;
+  bool can_be_cut_ = true;  ///< there are tokens that settle the text before
   std::vector<Step> steps_;
   std::string who_;  // for messages
 };

@@ -41,6 +41,7 @@ struct Tokenizer::State {
   void add_entry(std::int32_t id, const std::string& token);
   void place_added_tokens(const Node& root);
   const Entry& entry(std::int32_t id) const;
+  std::vector<std::string> decoded(std::span<const std::int32_t> ids, bool skip_special_tokens) const;
   void encode_part(std::string_view text, bool at_start, BpeScratch& scratch,
                    std::vector<std::int32_t>& out) const;
 
@@ -165,14 +166,28 @@ std::vector<AddedToken> Tokenizer::added_tokens() const {
   return {state_->added.begin(), state_->added.end()};
 }
 
-std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+std::vector<std::string> Tokenizer::State::decoded(std::span<const std::int32_t> ids,
+                                                   bool skip_special_tokens) const {
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (const std::int32_t id : ids) {
-    const State::Entry& entry = state_->entry(id);
-    if (!(skip_special_tokens && entry.special)) tokens.push_back(entry.decoded);
+    const Entry& known = entry(id);
+    if (!(skip_special_tokens && known.special)) tokens.push_back(known.decoded);
   }
-  return state_->decoder.decode(std::move(tokens));
+  return tokens;
+}
+
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  return state_->decoder.decode(state_->decoded(ids, skip_special_tokens));
+}
+
+std::string Tokenizer::decode_rest(std::span<const std::int32_t> ids) const {
+  return state_->decoder.decode_rest(state_->decoded(ids, true));
+}
+
+bool Tokenizer::settles_text_before(std::int32_t id) const {
+  const auto& entry = state_->entry(id);
+  return !entry.special && state_->decoder.settles_text_before(entry.decoded);
 }
 
 std::int64_t Tokenizer::vocab_size() const {

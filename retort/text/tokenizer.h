@@ -37,6 +37,12 @@ class Tokenizer {
   /// Text of `ids`, always valid UTF-8.  Throws DataError for an id outside the vocabulary.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = true) const;
 
+  /// Whether ids before `id`, where they have text, keep it whatever follows; false where decode() leaves it
+  /// out.  Throws as decode().
+  bool settles_text_before(std::int32_t id) const;
+  /// decode() of all ids is that of those before, and this of `ids`, where the first of them settles it.
+  std::string decode_rest(std::span<const std::int32_t> ids) const;
+
   /// 1 + the largest id.
   std::int64_t vocab_size() const;
   std::optional<std::int32_t> token_to_id(std::string_view token) const;

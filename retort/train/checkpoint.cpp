@@ -264,8 +264,7 @@ void CheckpointWriter::finish() {
   std::string hash;
   group.agree([&] { hash = part_.get(); });
   const auto parts = all_parts(group, hash, ranges_of(state_.parameters));
-  group.agree([&] {
-    if (!directory) return;
+  comm::lead(group, [&] {
     record::write_manifest(directory->path(), head_of(place_, progress_), parts);
     directory->commit();
   });

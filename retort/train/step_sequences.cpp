@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "retort/comm/lead.h"
 #include "retort/comm/share.h"
 #include "retort/data/sequence_bytes.h"
 
@@ -12,16 +13,15 @@ void StepSequences::fetch() {
   if (fetched_) return;
   std::vector<data::Sequence> sequences;
   const auto read = [&] {
-    if (stream_)
-      for (std::int64_t i = 0; i < count_; ++i) sequences.push_back(stream_->next());
+    for (std::int64_t i = 0; i < count_; ++i) sequences.push_back(stream_->next());
   };
   if (group_.size() == 1) {
     read();
   } else {
-    group_.agree(read);
-    std::string bytes;
-    if (stream_) bytes = data::to_bytes(sequences);
-    group_.share(bytes);
+    const auto bytes = comm::led(group_, [&] {
+      read();
+      return data::to_bytes(sequences);
+    });
     if (!stream_) sequences = data::sequences_of(bytes);
   }
   fetched_ = {.first_number = sequences.front().number, .last_number = sequences.back().number};

@@ -11,6 +11,7 @@
 #include "retort/base/machine.h"
 #include "retort/base/units.h"
 #include "retort/bench/matrix_product.h"
+#include "retort/comm/lead.h"
 #include "retort/ops/device_memory.h"
 #include "retort/ops/operation_clock.h"
 #include "retort/ops/optimizer_step.h"
@@ -313,9 +314,8 @@ class Loop {
     s_.observer.step(report);
   }
 
-  // Rank 0 has them, and all must hear where it cannot.
   void sync_metrics() {
-    s_.group.agree([this] {
+    comm::lead(s_.group, [this] {
       if (s_.metrics) s_.metrics->sync(s_.observer);
     });
   }

@@ -181,16 +181,15 @@ TEST(Families, LoseHeadsByLayerWhereAClassOfTransformersRefusesTheirNumber) {
 
 TEST(Families, SayWhichProgramsLoadAModel) {
   Config config = made_of("LlamaForCausalLM");
-  EXPECT_SAYS(where_it_loads(config), "in transformers, as LlamaForCausalLM; in llama.cpp by its convert");
+  EXPECT_SAYS(where_it_loads(config), "in transformers, as LlamaForCausalLM; elsewhere as retort export");
   EXPECT_EQ(where_it_will_load(config, true), where_it_loads(config));
   EXPECT_SAYS(where_it_will_load(config, false), "trust_remote_code=True");
   config.hidden_size = 33;
   EXPECT_SAYS(where_it_loads(config), "as MistralForCausalLM");
   config.blocks[1].mlp = DenseMlp{8};
-  EXPECT_SAYS(where_it_loads(config), "units: uniform or blocks makes such models");
+  EXPECT_SAYS(where_it_loads(config), "without that code, as retort export writes it");
   EXPECT_EQ(where_it_will_load(config, true), where_it_loads(config)) << "blocks that differ stay so";
-  EXPECT_SAYS(where_it_loads(made_of("Qwen3ForCausalLM")), "llama.cpp and vLLM were not tried");
-  EXPECT_SAYS(where_it_loads(with_heads("Gemma3ForCausalLM", 64, 6, 3)), "refuses this number of heads");
+  EXPECT_SAYS(where_it_loads(with_heads("Gemma3ForCausalLM", 64, 6, 3)), "trust_remote_code=True");
   Config unsayable = made_of("Gemma2ForCausalLM");
   unsayable.embedding_factor = 3;
   EXPECT_SAYS(where_it_loads(unsayable), "nowhere once it is written again");

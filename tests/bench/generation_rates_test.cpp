@@ -83,6 +83,19 @@ TEST(GenerationRates, OfOtherIdsSaySo) {
               "tokens/s are of other amounts of text");
 }
 
+TEST(GenerationRates, OfOtherPackingsSaySo) {
+  auto bench = made_up({at_batch(1, 100, 150)});
+  const auto sentence = [&] {
+    return generation_json(bench).at("conclusions").at(0).at("sentence").get<std::string>();
+  };
+  bench.models[0].packing = bench.models[1].packing = "bf16";
+  EXPECT_EQ(sentence().find("packings"), std::string::npos);
+  bench.models[1].packing = "fp32";
+  EXPECT_SAYS(sentence(),
+              "; this compares other packings too: its weights lie in fp32, those of whole in bf16.");
+  EXPECT_EQ(generation_json(bench).at("models").at(1).at("packing"), "fp32");
+}
+
 TEST(GenerationRates, AreJudgedByWhichModelIsSmaller) {
   auto bench = made_up({at_batch(1, 100, 150)});
   bench.baseline = 1;

@@ -93,7 +93,7 @@ TEST_F(BadRun, TextThatIsNotWhatItClaims) {
 }
 
 TEST_F(BadRun, FilesThatAreNoTextAreNamedBeforeTheFirstStage) {
-  project_.write("table.parquet", "PAR1" + std::string(300, '\x15'));
+  project_.write("table.arrow", "ARROW1" + std::string(300, '\x15'));
   project_.write("list.json", "[\n  {\"text\": \"one\"}\n]\n");
   project_.write("good.txt", "some text");
   const auto refused = [&](const std::string& path, const std::string& culprit) {
@@ -103,9 +103,9 @@ TEST_F(BadRun, FilesThatAreNoTextAreNamedBeforeTheFirstStage) {
                        "\n  - {name: s, kind: evaluate, models: [tuned], data: [last], context: 64}\n");
     expect_run_refused({"--dry-run"}, 3, culprit);
   };
-  refused("table.parquet", "table.parquet: expected text, found a Parquet file");
+  refused("table.arrow", "table.arrow: expected text, found an Arrow file");
   refused("[good.txt, list.json]", "list.json: expected text or JSON lines, found one JSON array");
-  expect_refusal(project_, {"tokenize", "m", "table.parquet"}, 3, "found a Parquet file");
+  expect_refusal(project_, {"tokenize", "m", "table.arrow"}, 3, "found an Arrow file");
 }
 
 TEST_F(BadRun, TooFewHeldOutDocumentsAreSaidBeforeTheFirstStageWithWhatToSet) {

@@ -4,6 +4,7 @@
 #include "cli/refusal.h"
 #include "retort/base/files.h"
 #include "support/message_of.h"
+#include "support/outside_data.h"
 
 namespace retort::test {
 namespace {
@@ -52,6 +53,7 @@ TEST_F(BenchGenerate, TimesModelsOnTheSamePromptsAndWritesWhatItPrints) {
   for (const char* part :
        {"time to first token (ms)", "prompts per second", "tokens per second", "small.json"})
     EXPECT_SAYS(page, part);
+  EXPECT_EQ(rates.at("models").at(1).at("packing"), "fp32") << "random weights are no bfloat16 numbers";
 }
 
 TEST_F(BenchGenerate, WithoutPromptsTakesRandomIdsOfEachLength) {
@@ -61,6 +63,18 @@ TEST_F(BenchGenerate, WithoutPromptsTakesRandomIdsOfEachLength) {
        {"batch 2: 2 prompts of 3 tokens, 4 new ones each", "prompts of 9 tokens",
         "times the tokens/s of m at batch 2, prompts of 9", "fixed: the same work for all", "energy   "})
     EXPECT_SAYS(measured.out, part);
+}
+
+// Numbers of the model that comes with us are bfloat16 ones; random weights are none.
+TEST_F(BenchGenerate, SaysWhereWeightsArePackedInOtherWays) {
+  const auto model = (source() / "models" / "europa-5m").string();
+  const auto measured =
+      project_.run({"bench", "generate", model, "--shape", "small.json", "--dtype", "fp32", "--new-tokens",
+                    "2", "--runs", "2", "--batch", "1", "--prompt-tokens", "4", "--out", "rates.json"});
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  EXPECT_EQ(file("rates.json").at("models").at(0).at("packing"), "bf16");
+  EXPECT_SAYS(measured.out, "compares other packings: weights of ");
+  EXPECT_SAYS(measured.out, "europa-5m in bf16; small.json in fp32");
 }
 
 TEST_F(BenchGenerate, LetsTextsEndWhereTheModelEndsThem) {

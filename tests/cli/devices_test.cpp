@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/tiny_project.h"
+#include "retort/base/error.h"
 #include "retort/base/files.h"
 #include "retort/base/json.h"
 #include "retort/io/safetensors.h"

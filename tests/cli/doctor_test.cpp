@@ -28,7 +28,7 @@ TEST(Doctor, FindsNothingWrongWhereRunsWork) {
   const auto finished = run({"doctor", directory.path().string(), "--json"});
   EXPECT_EQ(finished.code, 0) << finished.out;
   const auto findings = findings_of(finished);
-  for (const auto* what : {"processors", "instructions", "memory", "shared memory", "libtorch",
+  for (const auto* what : {"processors", "instructions", "memory", "shared memory", "libtorch", "Parquet",
                            "accelerators", "Open MPI", "MPICH", "launcher", "directory"})
     EXPECT_TRUE(findings.contains(what)) << what;
   EXPECT_EQ(findings.at("libtorch").verdict, "ok");

@@ -74,6 +74,20 @@ TEST_F(GenerateFile, GoesOnWhereItStoppedAndGivesTheSameFile) {
   EXPECT_NE(again.err.find("goes on behind 2 answers of 4"), std::string::npos) << again.err;
 }
 
+// A template that refuses everything shows which rows are written by it.
+TEST_F(GenerateFile, GoesOnWithoutReadingFinishedPromptsAgain) {
+  ASSERT_EQ(generate().code, 0);
+  const auto whole = written();
+  const auto last = whole.rfind('\n', whole.size() - 2) + 1;
+  base::write_file_atomically(project_.path("out.jsonl"), whole.substr(0, last));
+  project_.write("m/chat_template.jinja", "{{ raise_exception('no more') }}");
+  const auto again = generate();
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(written(), whole);
+  base::write_file_atomically(project_.path("out.jsonl"), whole.substr(0, whole.find('\n') + 1));
+  EXPECT_NE(generate().err.find("no more"), std::string::npos);
+}
+
 TEST_F(GenerateFile, RefusesAnswersToOtherPromptsAndFilesOfOthers) {
   ASSERT_EQ(generate().code, 0);
   const auto whole = written();

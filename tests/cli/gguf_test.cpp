@@ -111,7 +111,7 @@ const std::vector<BadGguf>& bad_files() {
        },
        "general.architecture is \"mamba\", expected one of \"llama\", \"qwen2\", \"qwen3\", \"phi3\", "
        "\"gemma2\", "
-       "\"gemma3\"; use a model of one of them."},
+       "\"gemma3\", \"deci\"; use a model of one of them."},
       {"weights of another shape", changed([](auto& file) {
          tensor_of(file, "blk.0.ffn_up.weight").extents = {8, 4};
        }),

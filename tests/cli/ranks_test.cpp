@@ -381,21 +381,59 @@ TEST_F(Ranks, TheFirstThatIsStoppedIsNamedAndEnded) {
 }
 
 // A checkpoint is written by a thread, for which its limit leaves no room.
+// A process may have so many bytes more of `resource` than now, where `field` counts it in /proc.
+void limit_memory(pid_t process, const std::string& field, __rlimit_resource resource, rlim_t more_bytes) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/status");
+  std::string word;
+  while (file >> word && word != field + ":") continue;
+  rlim_t kilobytes = 0;
+  ASSERT_TRUE(file >> kilobytes) << field;
+  const rlim_t most = kilobytes * 1024 + more_bytes;
+  const rlimit limit{most, most};
+  EXPECT_EQ(::prlimit(process, resource, &limit, nullptr), 0);
+}
+
 TEST_F(Ranks, OneThatFailsByItselfEndsAllAndIsNamed) {
   project_.write_recipe(
       {train_stage(400 * 384, ", batch: {sequences: 2, accumulate: 3}, checkpoint_every_steps: 100")});
-  const auto ended = disturb(12, [](Running&, pid_t rank) {
-    std::ifstream file("/proc/" + std::to_string(rank) + "/statm");
-    rlim_t pages = 0;
-    file >> pages;
-    const rlim_t most = pages * static_cast<rlim_t>(::getpagesize()) + (1 << 20);
-    const rlimit limit{most, most};
-    EXPECT_EQ(::prlimit(rank, RLIMIT_AS, &limit, nullptr), 0);
-  });
+  const auto ended =
+      disturb(12, [](Running&, pid_t rank) { limit_memory(rank, "VmSize", RLIMIT_AS, 1 << 20); });
   EXPECT_EQ(ended.code, 75) << ended.err;
   expect_names(ended.err, 2, "");
   EXPECT_SAYS(ended.err, "the system starts no more threads (Resource temporarily unavailable)");
   EXPECT_SAYS(project_.run({"autopsy", "run"}).out, ") failed in step ");
+}
+
+// The second stage's model has 19 million parameters, the first's hardly any.
+constexpr const char* kWideConfig =
+    R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 512, "intermediate_size": 2048,
+ "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 4096,
+ "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": true,
+ "hidden_act": "silu", "bos_token_id": 0, "eos_token_id": 0})";
+
+// Threads find room for their stacks, and the wide model none: all end, and what was finished stays.
+TEST_F(Ranks, OneWithoutMemoryEndsAllAndLosesNothing) {
+  project_.write("wide.json", kWideConfig);
+  project_.write_recipe(
+      {train_of(60),
+       "{name: wide, kind: train, config: wide.json, tokenizer: models/europa-5m, data: [text], tokens: 128, "
+       "packing: {sequence_length: 32}, evaluate_tokens: 64}"});
+  const auto ended =
+      disturb(12, [](Running&, pid_t rank) { limit_memory(rank, "VmData", RLIMIT_DATA, 32 << 20); });
+  // 6 where the ranks were agreeing on something and so failed together, else 75: it depends on where memory
+  // ends.
+  EXPECT_TRUE(ended.code == 6 || ended.code == 75) << ended.code << ": " << ended.err;
+  const auto sentence = ended.err.substr(std::min(ended.err.find("retort: error: "), ended.err.size()));
+  EXPECT_SAYS(sentence, base::join("rank 2 on ", base::host_name()));
+  EXPECT_SAYS(sentence, "stage 'wide': ");
+  EXPECT_SAYS(sentence, "out of memory; use shorter sequences or smaller micro-batches");
+  EXPECT_EQ(std::ranges::count(sentence, '\n'), 1) << sentence;
+  const auto born = weights_of(project_.path("run"), "born");
+  EXPECT_FALSE(fs::exists(project_.path("run/models/wide")));
+  const auto next = run_in("run", 3);
+  EXPECT_EQ(next.code, 0) << next.err;
+  EXPECT_SAYS(next.err, "stage born: finished before");
+  EXPECT_TRUE(weights_of(project_.path("run"), "born") == born && !born.empty());
 }
 
 // Stops a process while its record says that it is in a phase; false: the phase did not come.

@@ -294,6 +294,33 @@ TEST(ResumeOfAnEarlierVersion, TakesKeysThatItLacksAsTheirDefaults) {
   EXPECT_EQ(finished.code, 0) << finished.err;
 }
 
+// Of which stages had a file of rates, as in every run before; another key may change all the same.
+TEST(ResumeOfAnEarlierVersion, PassesOverAKeyThatIsReadNoMore) {
+  const TinyProject project;
+  project.write_recipe(
+      {train_stage(256),
+       "{name: narrow, kind: prune, from: born, data: [text], target: {parameters: 90%}, units: per_layer, "
+       "width_multiple: 4, calibration_tokens: 4k, sequence_length: 64}",
+       finetune_stage("narrow")});
+  for (const char* stage : {"born", "narrow"})
+    ASSERT_EQ(project.run({"run", "recipe.yaml", "--run-dir", "run", "--stage", stage}).code, 0);
+  const auto path = project.path("run/recipe.json");
+  auto recorded = base::parse_json(base::read_file(path));
+  recorded["stages"]["narrow"]["sizing"] = "sizing.json";
+  ASSERT_EQ(recorded["stages"]["born"].erase("step_profile"), 1U);
+  base::write_file_atomically(path, recorded.dump());
+  auto yaml = base::read_file(project.path("run/recipe.yaml"));
+  const auto kind = yaml.find("kind: \"prune\"");
+  ASSERT_NE(kind, std::string::npos) << yaml;
+  project.write("run/recipe.yaml", yaml.insert(kind, "sizing: \"sizing.json\"\n    "));
+  const auto plan = project.run_recipe({"--dry-run"});
+  EXPECT_EQ(plan.code, 0) << plan.err;
+  const auto finished = project.run_recipe();
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_SAYS(finished.err, "an earlier version wrote stages.narrow.sizing, which this one does not read");
+  EXPECT_SAYS(finished.err, "stage narrow: finished before");
+}
+
 TEST(LaterStages, MayChangeAndFollowUntilTheyBegin) {
   const TinyProject project;
   project.write_recipe({train_stage(512), finetune_stage("born")});

@@ -259,10 +259,23 @@ TEST(SharedGroup, ARankWithoutMemoryIsAnErrorOfAll) {
       group.agree(short_of_memory);
       ADD_FAILURE() << "no error in rank " << group.rank();
     } catch (const base::MemoryError& error) {
-      EXPECT_SAYS(std::string(error.what()), "out of memory");
+      EXPECT_SAYS(std::string(error.what()), "rank 1: out of memory");
     }
     group.recovered();
     group.barrier();
+  });
+}
+
+// A plan that no rank can hold is nobody's own fault.
+TEST(SharedGroup, RanksThatAllLackMemoryNameNone) {
+  test::on_ranks(2, [](Group& group) {
+    const auto refused = [] { throw base::MemoryError("a step needs 9 GB."); };
+    try {
+      group.agree(refused);
+      ADD_FAILURE() << "no error in rank " << group.rank();
+    } catch (const base::MemoryError& error) {
+      EXPECT_STREQ(error.what(), "a step needs 9 GB.");
+    }
   });
 }
 

@@ -38,6 +38,22 @@ TEST_F(Overlaps, AreFoundBetweenSourcesOfDifferentRules) {
       << "those texts are left out";
 }
 
+TEST_F(Overlaps, AreFoundWithDocumentsThatAreNoSource) {
+  const auto texts = test::numbered_texts("a", 40);
+  auto used = source({write("used.jsonl", test::jsonl(texts))}, "used");
+  used.held_out.every = 10;  // 9, 19, 29, 39
+  const std::vector<data::MeasuredTexts> measured{{"quiz", {texts[3], texts[9], texts[20]}},
+                                                  {"other", {"a question that nobody asked before"}}};
+  const auto found = overlaps({used}, measured).found;
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].used, "used");
+  EXPECT_EQ(found[0].measured, "quiz");
+  EXPECT_EQ(found[0].documents, 2) << "one of the three is held out";
+  const auto too_long = overlaps({used}, measured, 10);
+  EXPECT_TRUE(too_long.found.empty());
+  EXPECT_EQ(too_long.unread, std::vector<std::string>{"used"});
+}
+
 TEST_F(Overlaps, NothingIsReadWhereTheRulesExcludeThem) {
   auto first = source({write("broken.jsonl", "{")}, "first"), second = first;
   second.name = "second";

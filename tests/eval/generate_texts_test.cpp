@@ -254,10 +254,9 @@ TEST(GenerateTexts, EndWhereTheListenerAsksAndAtStopIds) {
   EXPECT_EQ(stopped.reason, eval::StopReason::end_of_text);
   options.stop_ids = {};
   eval::Generation asked;
-  eval::generate_texts(
-      *parameters, std::span(prompts).first(1), options,
-      {.ends = [](std::size_t, std::span<const std::int32_t> answer) { return answer.size() == 4; },
-       .done = [&](std::size_t, const auto& generation) { asked = generation; }});
+  eval::generate_texts(*parameters, std::span(prompts).first(1), options,
+                       {.ends = [count = 0](std::size_t, std::int32_t) mutable { return ++count == 4; },
+                        .done = [&](std::size_t, const auto& generation) { asked = generation; }});
   EXPECT_EQ(asked.ids, Ids(all.at(0).ids.begin(), all.at(0).ids.begin() + 6));
   EXPECT_EQ(asked.reason, eval::StopReason::asked);
 }

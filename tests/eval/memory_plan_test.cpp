@@ -173,5 +173,25 @@ TEST_F(Plans, OfWeightsFromAFileHoldAndAreNear) {
   expect_near(plan_texts(config, 4, prompts, options, ops::Path::cpu, WeightsFrom::file), peak, "a file");
 }
 
+TEST(MemoryPlan, OfLoadedModelsCountsAllWeightsAndTheWorkOfOne) {
+  const auto config = config_of(32, 64, 300);
+  const std::vector<Prompt> prompts(8, Prompt{.ids = std::vector<std::int32_t>(40, 1)});
+  const auto plan_of = [&](std::int64_t texts) {
+    return plan_texts(config, 4, prompts, {.max_new_tokens = 8, .texts_at_once = texts}, ops::Path::cpu,
+                      WeightsFrom::file);
+  };
+  const auto one = plan_of(1), eight = plan_of(8);
+  PlanOfLoadedModels alone, both;
+  for (auto* models : {&alone, &both}) models->add("a", {one, eight});
+  both.add("b", {one});
+  EXPECT_EQ(alone.plan().total_bytes(), eight.total_bytes());
+  const auto weights = one.bytes_of("model weights") + one.bytes_of("weights in the order of products");
+  EXPECT_GT(weights, 0);
+  EXPECT_EQ(both.plan().total_bytes(), eight.total_bytes() + weights);
+  EXPECT_EQ(both.plan().bytes_of("b: model weights"), one.bytes_of("model weights"));
+  EXPECT_EQ(most_that_fit(plan_of(5).total_bytes(), 8, plan_of), 5);
+  EXPECT_EQ(most_that_fit(one.total_bytes() - 1, 8, plan_of), 0);
+}
+
 }  // namespace
 }  // namespace retort::eval

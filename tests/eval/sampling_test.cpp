@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <set>
 
 #include "retort/base/error.h"
+#include "retort/base/json.h"
 #include "support/message_of.h"
+#include "support/outside_data.h"
 
 namespace retort {
 namespace {
@@ -71,6 +74,38 @@ TEST(Sampling, LeavesOutTheUnlikely) {
 TEST(Sampling, MakesIdsOfTheTextLessLikely) {
   // 3 / 4 and -1 * 4: both ids of the text fall below the others.
   EXPECT_EQ(drawn({.temperature = 1, .top_k = 3, .repetition_penalty = 4}, {1, 4, 1}), Set({0, 2, 3}));
+}
+
+// Sums are float64 in both, added up in another order.
+constexpr double kOtherOrder = 1e-12;
+
+eval::Sampling sampling_of(const base::Json& settings) {
+  eval::Sampling sampling{.temperature = settings.value("temperature", 1.0)};
+  sampling.top_k = settings.value("top_k", std::int64_t{0});
+  sampling.top_p = settings.value("top_p", 1.0);
+  sampling.min_p = settings.value("min_p", 0.0);
+  sampling.repetition_penalty = settings.value("repetition_penalty", 1.0);
+  return sampling;
+}
+
+TEST(Sampling, LeavesWhatTransformersLeavesAndAsLikely) {
+  std::ifstream lines(test::oracles("sampling") / "cases.jsonl");
+  std::size_t cases = 0;
+  for (std::string line; std::getline(lines, line); ++cases) {
+    const auto json = base::parse_json(line);
+    const auto logits_V = json.at("logits").get<std::vector<double>>();
+    const auto ids = json.at("ids").get<std::vector<std::int32_t>>();
+    const auto candidates = eval::candidates_of(logits_V, ids, sampling_of(json.at("settings")), {});
+    double sum = 0;
+    for (const auto& candidate : candidates) sum += candidate.weight;
+    const auto& left = json.at("left");
+    EXPECT_EQ(candidates.size(), left.size()) << json.at("settings");
+    for (const auto& candidate : candidates) {
+      const auto expected = left.value(std::to_string(candidate.id), -1.0);
+      EXPECT_NEAR(candidate.weight / sum, expected, kOtherOrder) << json.at("settings") << candidate.id;
+    }
+  }
+  EXPECT_EQ(cases, 200U);
 }
 
 TEST(Sampling, OfWhatIsNotFiniteIsRefused) {

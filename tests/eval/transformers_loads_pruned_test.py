@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""transformers loads every shape that uniform pruning reaches, computes the same logits, and loads others only by their code.
+"""transformers loads every shape that uniform pruning reaches, computes the same logits, and loads others only by their code,
+or padded until their blocks are alike.
 
-The argument is the directory of models that the test program of prune saved: uniform/<n>/, own/<name>/, gemma3/<name>/ and
-families/<name>/, each with model/, case.json (ids, tolerance) and logits.safetensors, Retort's logits of the saved model.
+The argument is the directory of models that the test program of prune saved: uniform/<n>/, own/<name>/, gemma3/<name>/,
+families/<name>/ and padded/<name>/, each with model/, case.json (ids, tolerance) and logits.safetensors, Retort's logits of the
+saved model, and in padded/ of the model before it was padded.
 """
 
 import json
@@ -116,6 +118,23 @@ class Families(unittest.TestCase):
                 with torch.no_grad():
                     difference = (model.eval()(ids).logits[0] - load_file(folder / "logits.safetensors")["logits"]).abs().max()
                 self.assertLessEqual(difference.item(), case["tolerance"])
+
+
+class Padded(unittest.TestCase):
+    def test_stock_classes_compute_what_the_model_did_whose_blocks_differ(self):
+        kinds = set()
+        for folder in folders("padded"):
+            with self.subTest(folder.name):
+                case = json.loads((folder / "case.json").read_text())
+                self.assertFalse(list((folder / "model").glob("*.py")))
+                model, report = AutoModelForCausalLM.from_pretrained(folder / "model", dtype="auto", output_loading_info=True)
+                self.assertFalse(any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), report)
+                with torch.no_grad():
+                    logits = model.eval()(torch.tensor([case["ids"]])).logits[0]
+                difference = (logits - load_file(folder / "logits.safetensors")["logits"]).abs().max().item()
+                self.assertLessEqual(difference, case["tolerance"])
+                kinds.add(folder.name.split("_")[0])
+        self.assertEqual(len(kinds), 13, kinds)
 
 
 if __name__ == "__main__":

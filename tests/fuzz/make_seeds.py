@@ -40,10 +40,23 @@ def weight_index():
     yield dumps({"weight_map": {"x": "a.safetensors", "y": "b.safetensors", "z": "b.safetensors"}})
 
 
+def with_blocks_that_differ(config):
+    """In Retort's own form: without attention, without MLP, with fewer heads, narrower."""
+    layers, groups = config["num_hidden_layers"], config["num_key_value_heads"]
+    heads, width = config["num_attention_heads"] // groups, config["intermediate_size"]
+    left = [(0, groups, 1, groups)[layer % 4] for layer in range(layers)]
+    head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    return {**config, "architectures": ["RetortForCausalLM"], "model_type": "retort", "base_model_type": config["model_type"],
+            "num_attention_heads": [count * heads for count in left], "num_key_value_heads": left,
+            "head_dim": [head_dim if count else 0 for count in left],
+            "intermediate_size": [(width, 0, width, width // 2)[layer % 4] for layer in range(layers)]}
+
+
 def config():
     yield (MODEL / "config.json").read_bytes()
     for file in sorted((ROOT / "recipes/families").glob("*.json")):
         yield file.read_bytes()
+        yield dumps(with_blocks_that_differ(json.loads(file.read_text())))
 
 
 def small_tokenizer():
@@ -194,6 +207,12 @@ def gguf():
         yield gguf_file(metadata, [tensor(f"{name}.weight", shape, 0 if len(shape) == 1 else 2) for name, shape in shapes.items()])
 
 
+def parquet():
+    for number, content in enumerate(json.loads((ROOT / "tests/fuzz/parquet_seeds.json").read_text())):
+        for choice in range(3):  # rows, texts, some of the texts
+            yield bytes([choice + 3 * (number % 4)]) + base64.b64decode(content)
+
+
 def recipe():
     for file in sorted(ROOT.glob("recipes/**/*.yaml")):
         yield file.read_bytes()
@@ -238,6 +257,19 @@ def cursor():
     yield dumps({"taken": 1, "sequences": 2, "offset_tokens": 3, "sources": [source]})
 
 
+def task():
+    """A task of each kind with two documents."""
+    head = "task: t\ndataset_path: json\ndataset_kwargs: {data_files: {test: d.jsonl}}\ntest_split: test\nfewshot_split: test\nnum_fewshot: 1\n"
+    rows = dumps({"q": "one", "c": ["a", "b"], "g": 0}) + b"\n" + dumps({"q": "two", "c": ["c", "d"], "g": 1}) + b"\n"
+    texts = "doc_to_text: \"Q: {{q | regex_replace('(o)', '<\\\\1>')}}\"\ndoc_to_target: g\n"
+    kinds = ("output_type: multiple_choice\ndoc_to_choice: c\nmetric_list: [{metric: acc_mutual_info}, {metric: brier_score}]\n",
+             "output_type: multiple_choice\ndoc_to_choice: \"{{ [c[0] ~ q, 'x'] }}\"\nfewshot_config: {sampler: first_n}\n",
+             "output_type: generate_until\nfilter_list: [{name: f, filter: [{function: regex, regex_pattern: '(a)|([b-d]+)'}, {function: take_first}]}]\n")
+    for kind in kinds:
+        yield (head + texts + kind).encode() + b"\n%%\n" + rows
+    yield (head + "doc_to_text: ''\ndoc_to_target: q\noutput_type: loglikelihood_rolling\n").encode() + b"\n%%\n" + rows
+
+
 def chat_template():
     """Those of the oracle, whose module needs packages that are not here."""
     tree = ast.parse((ROOT / "tests/oracles/chat.py").read_text())
@@ -249,7 +281,7 @@ def chat_template():
     yield b"{% for m in messages %}{{ m.content }}{% endfor %}\n%%\n" + dumps([{"role": "user", "content": "x"}])
 
 
-TARGETS = [chat_template, safetensors, weight_index, config, tokenizer, sentencepiece, tekken, gguf, recipe, text, run_directory, flights, lineage, cursor]
+TARGETS = [chat_template, safetensors, weight_index, config, tokenizer, sentencepiece, tekken, gguf, parquet, recipe, task, text, run_directory, flights, lineage, cursor]
 
 
 def words():

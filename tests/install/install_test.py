@@ -1,5 +1,7 @@
 """What `cmake --install` makes works where it was not built: the program runs, and another project links the library."""
 
+import base64
+import json
 import os
 import re
 import shutil
@@ -35,7 +37,7 @@ class Install(unittest.TestCase):
     def test_has_the_usual_layout(self):
         for name in ("bin/retort", "lib/libretort.so", "include/retort/base/error.h", "include/retort/pipeline/pipeline.h",
                      "lib/cmake/retort/retortConfig.cmake", "lib/cmake/retort/retortConfigVersion.cmake",
-                     "share/retort/recipes/quickstart.yaml", "share/retort/models/europa-5m/config.json"):
+                     "share/retort/recipes/quickstart.yaml", "share/retort/tasks/arc_easy.yaml", "share/retort/models/europa-5m/config.json"):
             self.assertTrue((self.prefix / name).is_file(), name)
         sources = [path for path in self.prefix.rglob("*") if path.suffix in (".cpp", ".a")]
         self.assertEqual(sources, [])
@@ -45,6 +47,18 @@ class Install(unittest.TestCase):
                            "--max-new-tokens", "1", cwd=self.prefix / "share" / "retort")
         self.assertEqual(code, 0, output)
         self.assertTrue(output.startswith("The"), output)
+
+    def test_program_reads_parquet_where_the_build_does(self):
+        table = self.prefix.with_name("a.parquet")
+        seed = json.loads((SOURCE / "tests" / "fuzz" / "parquet_seeds.json").read_text())[0]
+        table.write_bytes(base64.b64decode(seed))
+        code, output = run(self.prefix / "bin" / "retort", "tokenize", MODEL, table)
+        if (self.prefix / "lib" / "libretort_parquet.so").exists():
+            self.assertEqual(code, 3, output)
+            self.assertIn("row 2, column \"text\": expected text, found null", output)  # the seed's third row
+        else:
+            self.assertEqual(code, 5, output)
+            self.assertIn("built without Apache Arrow", output)
 
     def test_program_takes_the_library_beside_it(self):
         shutil.copytree(self.prefix, self.prefix.with_name("broken"))

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -21,6 +22,15 @@ OF_MPI = {"libretort_openmpi.so": "libmpi.so.40", "libretort_mpich.so": "libmpic
 def run(*command, **options):
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300, **options)
     return done.returncode, done.stdout, done.stderr
+
+
+def arrow_of_build():
+    """The pyarrow package whose Apache Arrow the build links; None where it reads no Parquet files."""
+    module = BUILD / "retort" / "libretort_parquet.so"
+    if not module.exists():
+        return None
+    paths = re.search(r"Library rpath: \[(.*)\]", run("readelf", "-d", module)[1]).group(1).split(":")
+    return next(path for path in paths if list(Path(path).glob("libparquet.so.*")))
 
 
 class Wheel(unittest.TestCase):
@@ -74,9 +84,10 @@ class Wheel(unittest.TestCase):
             _, dynamic, _ = run("readelf", "-d", binary)
             for name in re.findall(r"NEEDED.*\[(.+)\]", dynamic):
                 of_torch = name.startswith(("libtorch", "libc10", "libgomp"))
+                of_arrow = binary.name == "libretort_parquet.so" and name.startswith(("libarrow.so", "libparquet.so"))
                 # A module is loaded only where a launcher of its MPI library has started the program.
                 of_site = binary.name in OF_MPI and name == OF_MPI[binary.name]
-                self.assertTrue(name in held | OF_EVERY_SYSTEM or of_torch or of_site, f"{binary.name} needs {name}")
+                self.assertTrue(name in held | OF_EVERY_SYSTEM or of_torch or of_arrow or of_site, f"{binary.name} needs {name}")
 
     def test_knows_no_place_of_this_machine(self):
         for binary in self.binaries():
@@ -92,6 +103,24 @@ class Wheel(unittest.TestCase):
                                    "The", "--max-new-tokens", "1", env=environment)
         self.assertEqual(code, 0, errors)
         self.assertTrue(output.startswith("The"), output)
+
+    def test_reads_parquet_by_a_pyarrow_that_lies_beside_it_and_says_what_is_missing(self):
+        arrow = arrow_of_build()
+        if not arrow:
+            self.assertNotIn("pyarrow", self.file(r".*/METADATA").decode())
+            return
+        self.assertRegex(self.file(r".*/METADATA").decode(), r'\nRequires-Dist: pyarrow==[\d.]+; extra == "parquet"\n')
+        table = self.root / "a.parquet"
+        seed = json.loads((SOURCE / "tests" / "fuzz" / "parquet_seeds.json").read_text())[0]
+        table.write_bytes(base64.b64decode(seed))
+        command = [self.site / "retort" / "bin" / "retort", "tokenize", SOURCE / "models" / "europa-5m", table]
+        code, _, errors = run(*command)
+        self.assertEqual(code, 5, errors)
+        self.assertRegex(errors, r"a\.parquet: Apache Arrow, which reads Parquet files, does not load .*pip install pyarrow==")
+        (self.site / "pyarrow").symlink_to(arrow)
+        code, _, errors = run(*command)
+        self.assertEqual(code, 3, errors)
+        self.assertIn("row 2, column \"text\": expected text, found null", errors)  # the seed's third row
 
     def test_says_what_is_missing_without_torch(self):
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(self.site)}

@@ -12,13 +12,6 @@
 namespace retort::io {
 namespace {
 
-std::string from_hex(const std::string& hex) {
-  std::string bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2)
-    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  return bytes;
-}
-
 const base::Json& golden() {
   static const base::Json json =
       base::parse_json(base::read_file(test::source() / "tests" / "io" / "golden_gguf_blocks.json"));
@@ -31,7 +24,7 @@ TEST_P(GgufBlocks, HaveTheValuesOfGgufPyBitForBit) {
   const auto type = ggml_type(GetParam());
   ASSERT_TRUE(type.has_value());
   const auto& one = golden().at(std::string(name(*type)));
-  const std::string blocks = from_hex(one.at("blocks")), expected = from_hex(one.at("values"));
+  const std::string blocks = test::from_hex(one.at("blocks")), expected = test::from_hex(one.at("values"));
   std::vector<float> values(expected.size() / sizeof(float));
   ASSERT_GT(values.size(), 31U);
   dequantise(*type, test::as_bytes(blocks), values);

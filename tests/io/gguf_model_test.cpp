@@ -219,6 +219,8 @@ TEST_F(GgufModel, RefusesMetadataOfAnotherKindOrNone) {
   GgufWriter file;
   file.text("general.architecture", "llama");
   file.number("llama.attention.head_count", 2);
+  EXPECT_SAYS(refusal(file), "has no metadata \"llama.block_count\"");
+  file.number("llama.block_count", 1);
   EXPECT_SAYS(refusal(file), "has no tensor \"token_embd.weight\"");
   file.tensor("token_embd.weight", {4, 6}, 0, std::string(96, '\0'));
   EXPECT_SAYS(refusal(file), "has no metadata");

@@ -232,7 +232,7 @@ std::int64_t held_by(const loss::LogitLosses& losses, const loss::LogitRows& chu
 TEST(LossesOfChunkTest, HoldWhatThePlanIsTold) {
   constexpr std::int64_t kSmallTensors = 1 << 18;  // of a number each row
   // Of several pieces of an accelerator, too.
-  const std::int64_t rows = runs_blocks_in_turn() ? 5 : 9000, vocab = runs_blocks_in_turn() ? 1 << 20 : 1024;
+  const std::int64_t rows = runs_blocks_in_turn() ? 5 : 4500, vocab = runs_blocks_in_turn() ? 1 << 20 : 1024;
   const auto path = ops::path_of(at::kCPU);
   at::set_num_threads(1);
   for (const auto type : {at::kFloat, at::kBFloat16}) {

@@ -1,5 +1,6 @@
 // Rotary tables of packed documents.
 #include "retort/model/tokens.h"
+#include "retort/architecture/rope.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -37,8 +38,9 @@ void expect_documents(const architecture::Config& config, const model::TokenLayo
     std::vector<std::int64_t> positions;
     for (std::int64_t position = 0; position < length; ++position) positions.push_back(position);
     const auto positions_N = model::index_tensor(std::span<const std::int64_t>(positions), at::kCPU);
-    const auto expected = ops::rotary_tables(
-        positions_N, model::rope_frequencies(rope, kHeadDim, kContext, length), model::rope_factor(rope));
+    const auto expected =
+        ops::rotary_tables(positions_N, model::rope_frequencies(rope, kHeadDim, kContext, length),
+                           architecture::rope_factor(rope));
     test::expect_identical(turning->rotary.cos_NE2.narrow(0, begin, length), expected.cos_NE2, "cos");
     test::expect_identical(turning->rotary.sin_NE2.narrow(0, begin, length), expected.sin_NE2, "sin");
     test::expect_identical(turning->query_factor_N.narrow(0, begin, length),

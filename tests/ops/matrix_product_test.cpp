@@ -51,11 +51,25 @@ TEST(MatrixProduct, IsTheSameEveryTime) {
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(at::equal(ops::matrix_product(x_NK, w_MK.t()), first_NM));
 }
 
-TEST(MatrixProduct, OfOtherTypesIsThatOfLibtorch) {
+TEST(MatrixProduct, OfDoubleIsThatOfLibtorch) {
   at::manual_seed(4);
-  for (const auto dtype : {at::kDouble, at::kBFloat16}) {
-    const auto x_NK = at::randn({512, 320}).to(dtype), w_MK = at::randn({192, 320}).to(dtype);
-    EXPECT_TRUE(at::equal(ops::matrix_product(x_NK, w_MK.t()), at::mm(x_NK, w_MK.t())));
+  const auto x_NK = at::randn({512, 320}, at::kDouble), w_MK = at::randn({192, 320}, at::kDouble);
+  EXPECT_TRUE(at::equal(ops::matrix_product(x_NK, w_MK.t()), at::mm(x_NK, w_MK.t())));
+}
+
+// Whole pieces and rests of each side; a sum is rounded once, after all of it was added up.
+TEST(MatrixProduct, OfBfloat16IsRoundedOnce) {
+  at::manual_seed(4);
+  for (const auto& [n, k, m] : {std::array{1, 1, 1}, std::array{512, 320, 192}, std::array{40, 900, 300},
+                                std::array{3, 64, 3000}, std::array{7, 0, 5}}) {
+    const auto x_NK = at::randn({n, k + 3}).to(at::kBFloat16).narrow(1, 2, k);
+    const auto w_MK = at::randn({m, k}).to(at::kBFloat16);
+    for (const auto& b_KM : {w_MK.t(), w_MK.t().contiguous()}) {
+      const auto found_NM = ops::matrix_product(x_NK, b_KM);
+      EXPECT_EQ(found_NM.scalar_type(), at::kBFloat16);
+      test::expect_close(found_NM, at::mm(x_NK.to(at::kDouble), b_KM.to(at::kDouble)),
+                         test::tolerance(at::kBFloat16));
+    }
   }
 }
 

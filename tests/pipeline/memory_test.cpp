@@ -288,6 +288,31 @@ TEST_F(Commands, TextsThatDoNotFitTogetherAreRefusedWithWhatToDo) {
   EXPECT_SAYS(message, " texts at once (--batch)");
 }
 
+TEST_F(Commands, TimedModelsThatDoNotFitAreRefusedWithTheBatchThatFits) {
+  project_.save_model("model", std::int64_t{1} << 14);
+  project_.save_model("other", std::int64_t{1} << 14);
+  BenchGenerationRequest request;
+  request.models = {project_.path("model"), project_.path("other")};
+  request.prompt_tokens = {512};
+  request.batches = {1, 256};
+  request.texts = 4;
+  request.new_tokens = 2;
+  const auto refusal = [&](std::int64_t bytes) {
+    request.available_memory = [=] { return bytes; };
+    return test::message_of<base::MemoryError>([&] { bench_generation(request, listener_); });
+  };
+  EXPECT_EQ(refusal(1).find("at once"), std::string::npos) << "not even one";
+  request.texts = 256;
+  const auto message = refusal(std::int64_t{1} << 25);
+  const std::string before = "make at most ", after = " texts at once (--batch), time fewer models";
+  EXPECT_SAYS(message, before);
+  EXPECT_SAYS(message, after);
+  const auto fitting = std::stoll(message.substr(message.find(before) + before.size()));
+  EXPECT_GT(fitting, 1);
+  request.batches = {1, fitting + 1};
+  EXPECT_SAYS(refusal(std::int64_t{1} << 25), base::join(before, fitting, after));
+}
+
 // Weights of 4 bytes for each of the parameters, and 50 bytes for the rest.
 class PlacedWeightsOf : public testing::Test {
  protected:

@@ -3,7 +3,9 @@
 
 #include "pipeline/trained_project.h"
 #include "retort/architecture/hf_config.h"
+#include "retort/base/error.h"
 #include "retort/base/json.h"
+#include "support/message_of.h"
 
 namespace retort::pipeline {
 namespace {
@@ -11,7 +13,7 @@ namespace {
 class SelectTest : public testing::Test {
  protected:
   // Two models that differ in width and in what they know, and the choice among them.
-  base::Json chosen_of(const std::string& tokens_of_the_narrow) {
+  base::Json chosen_of(const std::string& tokens_of_the_narrow, const std::string& target = "") {
     std::string narrow = base::read_file(project_.path("config.json"));
     narrow.replace(narrow.find("\"intermediate_size\": 32"), 23, "\"intermediate_size\": 16");
     base::write_file_atomically(project_.path("narrow.json"), narrow);
@@ -23,7 +25,7 @@ class SelectTest : public testing::Test {
          std::string(
              "{name: chosen, kind: select, models: [wide, narrow], teacher: wide, data: [text], tokens: "
              "256, ") +
-             test::TrainedProject::kPacking + "}"});
+             target + test::TrainedProject::kPacking + "}"});
     EXPECT_TRUE(run(recipe, project_.request(false), told_).finished);
     return base::parse_json(base::read_file(project_.path("run/stages/chosen.json")));
   }
@@ -57,6 +59,44 @@ TEST_F(SelectTest, LeavesTheChosenModelAsItCameIn) {
   EXPECT_EQ(config("chosen").blocks, config(name).blocks);
   EXPECT_EQ(base::read_file(project_.path("run/models/chosen/model.safetensors")).size(),
             base::read_file(project_.path("run/models") / name / "model.safetensors").size());
+}
+
+// Times are measured once, so made-up ones can take the place of those of this machine.
+TEST_F(SelectTest, TakesNoneThatIsSlowerThanItsTarget) {
+  const auto refusal = test::message_of<base::UsageError>(
+      [&] { chosen_of("512", "target: {milliseconds: 1e-6, context: 32}, "); });
+  EXPECT_SAYS(refusal,
+              "stage 'chosen': target: expected a model that takes at most 0.000 ms a token, found wide (");
+  EXPECT_SAYS(refusal, "narrow (");
+
+  const char* thousand_seconds = "target: {milliseconds: 1e6, context: 32}, ";
+  EXPECT_EQ(chosen_of("512", thousand_seconds).at("models").size(), 2U) << "after another target";
+  const auto file = project_.path("run/checkpoints/chosen/token_times.json");
+  auto times = base::parse_json(base::read_file(file));
+  ASSERT_EQ(times.at("times").at("seconds").size(), 2U);
+  EXPECT_GT(times.at("times").at("seconds").at(1), 0.0);
+  times["times"]["seconds"] = {2000.0, 0.001};
+  base::write_file_atomically(file, times.dump());
+  std::filesystem::remove(project_.path("run/stages/chosen.json"));
+  const auto result = chosen_of("512", thousand_seconds);
+  EXPECT_EQ(result.at("chosen"), "narrow");
+  EXPECT_EQ(result.at("models").size(), 1U) << "what is too slow takes no part";
+  const auto& latency = result.at("latency");
+  EXPECT_DOUBLE_EQ(latency.at("target_seconds"), 1000.0);
+  EXPECT_FALSE(latency.at("models").at(0).at("meets_target"));
+  EXPECT_TRUE(latency.at("models").at(1).at("meets_target"));
+  EXPECT_TRUE(told_.has(told_.messages, "of the target take wide (2000000.000 ms)"));
+}
+
+// Models of this size take the same time but for noise, which may leave none below the target.
+TEST_F(SelectTest, MayHaveAShareOfTheTeachersTime) try {
+  const auto result = chosen_of("512", "target: {latency: 99.999%, batch: 2, context: 32, dtype: fp64}, ");
+  const auto& latency = result.at("latency");
+  EXPECT_EQ(latency.at("dtype"), "fp64");
+  EXPECT_NEAR(latency.at("target_seconds").get<double>(),
+              0.99999 * latency.at("teacher_seconds").get<double>(), 1e-12);
+} catch (const base::Error& error) {
+  EXPECT_SAYS(std::string(error.what()), "target: expected a model that takes at most ");
 }
 
 }  // namespace

@@ -42,14 +42,11 @@ inline std::vector<calibrate::SourceText> one_document(std::int64_t vocab_size) 
   return documents(vocab_size, {24});
 }
 
-// The model, with ids and what it makes of them here.
-inline void save_case(const model::Weights& weights, const std::filesystem::path& directory) {
-  std::filesystem::create_directories(directory);
-  model::save_model(weights, directory / "model", {}, {});
-  const auto again = model::load_weights(directory / "model", at::kFloat, at::kCPU);
-  const auto sources = one_document(again.config.vocab_size);
-  const auto batch = calibrate::calibration_batches(sources, again.config, at::kCPU).front();
-  const auto logits_NV = plain_logits(again, batch).contiguous();
+// Ids, and what a model makes of them here.
+inline void save_logits(const model::Weights& weights, const std::filesystem::path& directory) {
+  const auto sources = one_document(weights.config.vocab_size);
+  const auto batch = calibrate::calibration_batches(sources, weights.config, at::kCPU).front();
+  const auto logits_NV = plain_logits(weights, batch).contiguous();
   EXPECT_GT(logits_NV.abs().max().item<double>(), 1) << "too small to show a difference";
   const std::span bytes(static_cast<const std::byte*>(logits_NV.const_data_ptr()), logits_NV.nbytes());
   const std::vector tensors{io::tensor_of_bytes("logits", io::Dtype::f32, logits_NV.sizes().vec(), bytes)};
@@ -57,6 +54,13 @@ inline void save_case(const model::Weights& weights, const std::filesystem::path
   base::write_file_atomically(
       directory / "case.json",
       base::Json{{"ids", sources[0].sequences[0].ids}, {"tolerance", kLogits}}.dump());
+}
+
+// The model, with ids and what it makes of them here.
+inline void save_case(const model::Weights& weights, const std::filesystem::path& directory) {
+  std::filesystem::create_directories(directory);
+  model::save_model(weights, directory / "model", {}, {});
+  save_logits(model::load_weights(directory / "model", at::kFloat, at::kCPU), directory);
 }
 
 }  // namespace retort::test

@@ -234,7 +234,7 @@ TEST(SearchedModel, ReachesATimeThatIsMeasuredOnce) {
   const auto file = directory / "token_times.json";
   auto options = options_of(Units::per_layer, SearchMethod::additive);
   options.hidden = false;
-  options.target = {.latency = 0.7, .context = 32};
+  options.target = {.time = {.latency = 0.7, .context = 32}};
   const auto run = [&] {
     return prune_searched({input, text(), options, observer, {directory / "search.jsonl"}}).report;
   };
@@ -260,7 +260,7 @@ TEST(SearchedModel, ReachesATimeThatIsMeasuredOnce) {
   const auto json = prune::to_json(report);
   EXPECT_FALSE(json.contains("parameters_target"));
   EXPECT_NEAR(json.at("latency").at("target_seconds"), 0.7 * times.seconds(report.input), 1e-6);
-  options.target.batch = 2;
+  options.target.time.batch = 2;
   EXPECT_EQ(measure().at("times").at("batch"), 2);
 }
 
@@ -561,6 +561,7 @@ TEST(SearchedModel, NeedsTheMemoryThatItStatesAndGivesTheSameBitsFromDisk) {
   const auto sources = test::random_domains(40, 40, 64);
   auto options = options_of(Units::per_layer, SearchMethod::greedy);
   options.hidden = false;
+  options.search.budget_tokens = 40'000;
   const auto before = ops::live_tensor_bytes() - 4 * architecture::num_parameters(config);
   const auto plan = [&](const prune::HiddenStates& states) {
     const auto text = prune::tokens_of(calibrate::split_by_document(sources, prune::shares_of(options)));

@@ -129,11 +129,11 @@ TEST(Target, MayBeATime) {
   const auto whole = size.of(config);
   EXPECT_NEAR(size.seconds(whole), 0.010, 1e-6);
   prune::PruneOptions options;
-  options.target = {.latency = 0.8};
+  options.target = {.time = {.latency = 0.8}};
   EXPECT_NEAR(size.seconds(prune::target_of(config, options, size)), 0.008, 1e-7);
-  options.target = {.milliseconds = 7};
+  options.target = {.time = {.milliseconds = 7}};
   EXPECT_NEAR(size.seconds(prune::target_of(config, options, size)), 0.007, 1e-7);
-  options.target = {.tokens_per_second = 400, .batch = 2};
+  options.target = {.time = {.tokens_per_second = 400, .batch = 2}};
   const auto target = prune::target_of(config, options, size);
   EXPECT_NEAR(size.seconds(target), 0.005, 1e-7);
   EXPECT_LT(prune::target_parameters(config, options), architecture::num_parameters(config));
@@ -149,11 +149,11 @@ TEST(Target, MayBeATime) {
     return test::message_of<base::UsageError>(
         [&] { prune::ModelSpace(config, options, prune::target_of(config, options, size), {}, size); });
   };
-  options.target = {.milliseconds = 10.5};
+  options.target = {.time = {.milliseconds = 10.5}};
   EXPECT_SAYS(refusal(), "expected less than the 10.000 ms a token of the whole model, found 10.5 ms");
-  options.target = {.milliseconds = 1};
+  options.target = {.time = {.milliseconds = 1}};
   EXPECT_SAYS(refusal(), "expected at least 2.000 ms a token");
-  options.target = {.latency = 0.5};
+  options.target = {.time = {.latency = 0.5}};
   options.hidden = true;
   EXPECT_SAYS(test::message_of<base::UsageError>([&] { prune::target_parameters(config, options); }),
               "set hidden: false");
@@ -164,7 +164,7 @@ TEST(Target, OfATimeTakesTheNearestNumberOfBlocks) {
   const auto size = made_up_times(config);
   prune::PruneOptions options;
   options.units = prune::Units::blocks;
-  options.target = {.latency = 0.77};
+  options.target = {.time = {.latency = 0.77}};
   const prune::ModelSpace model(config, options, prune::target_of(config, options, size), {}, size);
   ASSERT_TRUE(model.nearest_size());
   EXPECT_NEAR(size.seconds(*model.nearest_size()), 0.008, 1e-6);

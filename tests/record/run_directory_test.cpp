@@ -153,6 +153,30 @@ TEST_F(Run, TakesAnOpenKeyAsLongAsItsStageIsNotFinished) {
   message_of([&] { RunDirectory::open(path_, closed); }, base::ExitCode::usage);
 }
 
+// A stage named like the key, and a key below another, are no former keys.
+TEST_F(Run, GoesOnWithoutAKeyThatIsReadNoMore) {
+  Json old = kRecipe;
+  old["stages"]["a"]["sizing"] = "sizing.json";
+  old["stages"]["a"]["optim"]["sizing"] = "";
+  old["stages"]["sizing"] = {{"tokens", 1}};
+  Json now = old;
+  now["stages"]["a"].erase("sizing");
+  RunDirectory::open(path_, start_of(old)).write_result("a", Json::object());
+  message_of([&] { RunDirectory::open(path_, start_of(now)); }, base::ExitCode::usage);
+  auto start = start_of(now);
+  start.former_keys = {"sizing"};
+  {
+    const auto run = RunDirectory::open(path_, start);
+    ASSERT_EQ(run.warnings().size(), 1U);
+    EXPECT_SAYS(run.warnings()[0], "wrote stages.a.sizing, which this one does not read; the run goes on");
+    EXPECT_EQ(run.recipe(), now);
+  }
+  EXPECT_TRUE(RunDirectory::open(path_, start).warnings().empty()) << "said once";
+  start.recipe["stages"]["a"]["optim"].erase("sizing");
+  EXPECT_SAYS(message_of([&] { RunDirectory::open(path_, start); }, base::ExitCode::usage),
+              "stages.a.optim.sizing");
+}
+
 TEST_F(Run, IsEnteredByOneProcessAtATime) {
   const RunDirectory run = RunDirectory::open(path_, start_of(kRecipe));
   const auto try_to_enter = [&] {

@@ -462,7 +462,10 @@ TEST(Report, ShowsWhichModelAShortDistillationTook) {
   run.write("stages/pruned.json",
             R"({"kind": "prune", "seconds": 5, "memory_planned_bytes": 7654321, "peak_tensor_bytes": 1})");
   run.write("stages/chosen.json",
-            R"({"kind": "select", "chosen": "pruned, finalist 2", "tokens": 4096, "models": [
+            R"({"kind": "select", "chosen": "pruned, finalist 2", "tokens": 4096,
+    "latency": {"batch": 4, "context": 512, "dtype": "fp32", "target_seconds": 0.004, "models": [
+    {"name": "pruned", "seconds": 0.003, "meets_target": true},
+    {"name": "whole", "seconds": 0.005, "meets_target": false}]}, "models": [
     {"name": "pruned", "nll": 2.5, "behind": 0, "interval": [0, 0], "tied": true, "seconds": 0.0123},
     {"name": "pruned, finalist 2", "nll": 2.51, "behind": 0.01, "interval": [-0.002, 0.021], "tied": true},
     {"name": "other <b>", "nll": 2.7, "behind": 0.2, "interval": null, "tied": false}]})");
@@ -473,6 +476,9 @@ TEST(Report, ShowsWhichModelAShortDistillationTook) {
                  "\u2013", "\u2013"}));
   EXPECT_TRUE(contains(page, "<tr class=\"chosen\"><th scope=\"row\" class=\"words\">pruned, finalist 2"));
   EXPECT_TRUE(contains(page, "Taken: pruned, finalist 2."));
+  EXPECT_TRUE(contains(page,
+                       "The target allows 4.00 ms a token at batch 4 and 512 tokens, in fp32. "
+                       "Measured: pruned 3.00 ms, whole 5.00 ms. Too slow, so left out: whole."));
   EXPECT_EQ(row_of(page, "selection", "Behind the bestnats per token", "pruned").back(), "12.3");
   EXPECT_EQ(row_of(page, "memory", "Planned", "pruned"),
             (Row{"pruned", "prune", "5.0 s", "7.7 MB", "1 B", "\u2013"}));

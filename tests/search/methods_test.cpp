@@ -315,6 +315,19 @@ TEST(Baselines, StayFeasibleAndKeepTheirBest) {
   for (const auto& entry : evolved.entries()) EXPECT_TRUE(problem.space.feasible(entry.state));
 }
 
+TEST(RandomSearch, EndsWhereAllThatThereIsWasDrawn) {
+  auto problem = random_problem(3, 2, 0.3);
+  std::int64_t drawn = 0;
+  problem.space.admits = [&](const State&) {
+    ++drawn;
+    return true;
+  };
+  auto journal = problem.journal();
+  run_search([&] { random_search(journal, 1, 1'000'000); });
+  EXPECT_GE(journal.entries().size(), 1U);
+  EXPECT_LT(drawn, 10'000);
+}
+
 TEST(Bounds, ThatNothingMeetsAreRefused) {
   auto problem = random_problem(1, 2, 0);
   problem.space.least_removed = problem.space.most_removed = 71;

@@ -173,12 +173,22 @@ TrafficOf formula(const Cluster& c) {
   return traffic;
 }
 
-TEST(RecordedStep, MakesTheCallsOfTheClosedFormulaOnEveryMemberOf4096) {
+TEST(RecordedStep, MakesTheCallsOfTheClosedFormulaOnMembersOf4096) {
   const Cluster cluster;
   const auto expected = formula(cluster);
   const auto first = calls_of(cluster, 0);
   EXPECT_EQ(traffic_of(first), expected);
   EXPECT_EQ(traffic_of(calls_of(cluster, 0, 3)), expected);
+  // A prime step: members of every place within a machine and within a shard.
+  for (int rank = 1; rank < cluster.ranks; rank += 61)
+    ASSERT_EQ(calls_of(cluster, rank), first) << "rank " << rank;
+  ASSERT_EQ(calls_of(cluster, cluster.ranks - 1), first);
+}
+
+TEST(RecordedStep, MakesTheCallsOfTheClosedFormulaOnEveryMember) {
+  const Cluster cluster{.ranks = 96, .ranks_per_node = 6, .student_ranks = 12, .teacher_ranks = 3};
+  const auto first = calls_of(cluster, 0);
+  EXPECT_EQ(traffic_of(first), formula(cluster));
   for (int rank = 1; rank < cluster.ranks; ++rank)
     ASSERT_EQ(calls_of(cluster, rank), first) << "rank " << rank;
 }

@@ -230,18 +230,20 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{.ranks = 8, .student_ranks = 4}),
     name_of);
 
-// Models that were trained, on all kinds of layouts; one rank makes the step once for all of them.
+// Models that were trained; one rank makes the step once for all layouts.  Small ones above have all types on
+// each layout.
 void expect_steps_of_one_rank(const std::filesystem::path& model) {
   const Models models(model);
-  for (const auto dtype : {at::kDouble, at::kFloat, at::kBFloat16}) {
+  const std::vector<std::pair<at::ScalarType, std::vector<Layout>>> layouts_of_types = {
+      {at::kFloat,
+       {{.ranks = 2},
+        {.ranks = 4, .wave = 7},
+        {.ranks = 4, .student_ranks = 2, .teacher_ranks = 4},
+        {.ranks = 3, .wave = 2, .apart = true}}},
+      {at::kBFloat16, {{.ranks = 4, .student_ranks = 2, .teacher_ranks = 2}}}};
+  for (const auto& [dtype, layouts] : layouts_of_types) {
     const auto expected = steps_of_one_rank(models, {}, dtype);
-    for (const Layout& layout : std::vector<Layout>{{.ranks = 2},
-                                                    {.ranks = 3, .wave = 2},
-                                                    {.ranks = 4, .wave = 7},
-                                                    {.ranks = 4, .student_ranks = 2, .teacher_ranks = 2},
-                                                    {.ranks = 4, .student_ranks = 1, .teacher_ranks = 1},
-                                                    {.ranks = 4, .student_ranks = 2, .teacher_ranks = 4},
-                                                    {.ranks = 3, .wave = 2, .apart = true}}) {
+    for (const auto& layout : layouts) {
       SCOPED_TRACE(name_of({layout, 0}));
       expect_steps_of_one_rank(models, layout, dtype, expected);
     }

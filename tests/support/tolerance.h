@@ -28,6 +28,8 @@ inline double tolerance(at::ScalarType type) {
 inline constexpr double kThroughFloatTables = 1e-6;
 /// Logits of a whole model, absolute: what a user may rely on in float32.
 inline constexpr double kLogits = 1e-4;
+/// Likelihood of a text in float32, absolute, for each of its tokens: logits of about 20 round by 1e-6.
+inline constexpr double kLikelihoodOfToken = 1e-5;
 /// Scores of a text against another program, relative.
 inline constexpr double kScores = 1e-3;
 

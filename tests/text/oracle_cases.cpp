@@ -8,6 +8,7 @@
 
 #include "retort/base/files.h"
 #include "retort/base/json.h"
+#include "retort/text/decoded_text.h"
 
 namespace retort::test {
 
@@ -39,6 +40,19 @@ std::vector<TokenizerCase> read_cases(const std::filesystem::path& file) {
   return cases;
 }
 
+void expect_decoded_as_it_grows(const text::Tokenizer& tokenizer, const std::vector<std::int32_t>& ids) {
+  constexpr std::size_t kMostIds = 200;  // for all of them are decoded at each
+  text::DecodedText growing(tokenizer);
+  std::string settled;
+  for (std::size_t count = 1; count <= std::min(ids.size(), kMostIds); ++count) {
+    growing.add(ids[count - 1]);
+    ASSERT_EQ(growing.text(), tokenizer.decode(std::span(ids).first(count)))
+        << "ids: " << testing::PrintToString(std::span(ids).first(count));
+    ASSERT_TRUE(growing.text().starts_with(settled));
+    settled = growing.text().substr(0, growing.settled_bytes());
+  }
+}
+
 void expect_cases(const text::Tokenizer& tokenizer, const std::filesystem::path& file, std::size_t at_least) {
   const auto cases = read_cases(file);
   EXPECT_GE(cases.size(), at_least);
@@ -49,6 +63,7 @@ void expect_cases(const text::Tokenizer& tokenizer, const std::filesystem::path&
     }
     EXPECT_EQ(tokenizer.decode(one.ids), one.decoded) << "ids: " << testing::PrintToString(one.ids);
     EXPECT_EQ(tokenizer.decode(one.ids, false), one.decoded_with_special);
+    expect_decoded_as_it_grows(tokenizer, one.ids);
   }
 }
 

@@ -27,6 +27,9 @@ std::vector<TokenizerCase> read_cases(const std::filesystem::path& file);
 /// Compares ids and texts with those of a file of at least so many cases.
 void expect_cases(const text::Tokenizer& tokenizer, const std::filesystem::path& file, std::size_t at_least);
 
+/// That a text which grows id by id is always that of all ids so far, and what is settled stays.
+void expect_decoded_as_it_grows(const text::Tokenizer& tokenizer, const std::vector<std::int32_t>& ids);
+
 /// Rows of uint32 size and so many bytes.
 std::vector<std::string> read_rows(const std::filesystem::path& file);
 

@@ -92,6 +92,11 @@ class CheckLayers(unittest.TestCase):
     def test_refuses_the_header_of_everything(self):
         self.refuses({"retort/ops/norm.cpp": "#include <torch/torch.h>\n"}, "includes torch/torch.h")
 
+    def test_refuses_apache_arrow_outside_its_module(self):
+        for header in ("arrow/api.h", "parquet/file_reader.h"):
+            self.refuses({"retort/io/file.cpp": f"#include <{header}>\n"},
+                         f"retort/io/file.cpp:1: includes {header}: only retort/parquet/arrow knows Apache Arrow")
+
     def test_refuses_cluster_headers_outside_comm(self):
         for header in ("mpi.h", "nccl.h", "rccl/rccl.h", "cuda_runtime.h", "hip/hip_runtime.h"):
             self.refuses({"retort/ops/norm.cpp": f"#include <{header}>\n"}, f"includes {header}: only retort/comm")

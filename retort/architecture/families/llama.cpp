@@ -10,7 +10,6 @@ constexpr std::string_view kIgnored[] = {"sliding_window", "use_sliding_window",
 const Family kLlama{.architecture = "LlamaForCausalLM",
                     .model_type = "llama",
                     .models = "Llama 2 to 3.3, SmolLM2, TinyLlama, DeepSeek-R1-Distill-Llama",
-                    .converted = true,
                     .keys = kKeys,
                     .heads_divide_hidden = true,
                     .ignored = kIgnored};

@@ -10,7 +10,6 @@ constexpr std::string_view kIgnored[] = {"use_sliding_window", "max_window_layer
 const Family kMistral{.architecture = "MistralForCausalLM",
                       .model_type = "mistral",
                       .models = "Mistral 7B, Nemo, Small 24B",
-                      .converted = true,
                       .keys = kKeys,
                       .tokenizer_class_is_fixed = true,
                       .cuts_by_tekken = true,

@@ -31,7 +31,6 @@ bool windowed(const Settings& s, std::int64_t layer) {
 const Family kSmolLM3{.architecture = "SmolLM3ForCausalLM",
                       .model_type = "smollm3",
                       .models = "SmolLM3",
-                      .converted = true,
                       .keys = kKeys,
                       .rope_theta = 2e6,
                       .windowed = windowed,

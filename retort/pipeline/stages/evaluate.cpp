@@ -13,6 +13,7 @@
 #include "retort/ops/threads.h"
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
+#include "retort/pipeline/tasks.h"
 #include "retort/pipeline/text_checks.h"
 #include "retort/pipeline/vocabulary.h"
 #include "retort/recipe/stage_kinds.h"
@@ -62,14 +63,66 @@ std::vector<eval::GeneratedText> generated(const LoadedModel& model, const eval:
   return texts;
 }
 
-// The model that the others are compared with, and what it made of their text so far.
+// The model that the others are compared with, what it made of their text so far, and of their tasks.
 struct Teacher {
   LoadedModel model;
   eval::TeacherStates states;
+  AnsweredTasks tasks = {};
 };
 
-eval::ModelScores score(const Context& context, const Stage& stage, const LoadedModel& model,
-                        Teacher& teacher) {
+// Collective.
+void stop_if_asked(const Context& context, const Stage& stage) {
+  context.stop_if_asked(stage.name +
+                        ": stopped on request; nothing is kept, the same command again measures all models.");
+}
+
+// `teacher`: its tasks, which are the model's too where no chat template writes them; null for itself.
+// Collective.
+AnsweredTasks answered(const Context& context, const Stage& stage, const LoadedModel& model,
+                       const AnsweredTasks* teacher) {
+  const auto& options = options_of(stage).tasks;
+  if (options.files.empty()) return {};
+  const auto& config = model.weights.parameters->config();
+  const auto text = read_model_text(model.path, config);
+  std::vector<tasks::PreparedTask> prepared;
+  std::vector<TaskIds> ids;
+  context.lead([&] {
+    prepared = teacher && !options.chat ? teacher->tasks : prepare_tasks(options, model.path);
+    ids = encode_tasks(prepared, model.path, text, config);
+    say_what_was_cut(prepared, ids, config, context.observer);
+  });
+  const auto progress = [&](std::int64_t done, std::int64_t all) {
+    stop_if_asked(context, stage);
+    context.observer.progress(base::join(stage.name, ": answers of ", model.subject->name), done, all);
+  };
+  return answer_tasks(std::move(prepared), std::move(ids),
+                      {.subject = *model.subject,
+                       .directory = model.path,
+                       .text = text,
+                       .group = &context.group,
+                       .threads = context.threads_of_machine()},
+                      progress);
+}
+
+// A model on all text of a stage and on its tasks.
+struct Scored {
+  eval::ModelScores scores;
+  base::Json tasks;  ///< null without tasks, and on other ranks than rank 0
+};
+
+// What the tasks came to, beside the teacher.
+base::Json tasks_json(const Context& context, const AnsweredTasks& answered, const Teacher& teacher) {
+  base::Json json;
+  context.lead([&] {
+    if (answered.tasks.empty()) return;
+    json = answered.to_json();
+    if (&answered != &teacher.tasks) json[keys::kComparisons] = compare_tasks(answered, teacher.tasks);
+  });
+  return json;
+}
+
+eval::ModelScores score_on_text(const Context& context, const Stage& stage, const LoadedModel& model,
+                                Teacher& teacher) {
   const auto& options = options_of(stage);
   auto scores = held_out_scores(context, stage, options, model, &teacher.model, &teacher.states);
   if (!model.weights.parameters->resident()) {  // ranks gather it from each other
@@ -81,6 +134,16 @@ eval::ModelScores score(const Context& context, const Stage& stage, const Loaded
     scores.generations = generated(model, options, nullptr);
   });
   return scores;
+}
+
+// Collective.
+Scored score(const Context& context, const Stage& stage, const LoadedModel& model, Teacher& teacher) {
+  Scored scored{score_on_text(context, stage, model, teacher), {}};
+  if (&model == &teacher.model)
+    scored.tasks = tasks_json(context, teacher.tasks, teacher);
+  else
+    scored.tasks = tasks_json(context, answered(context, stage, model, &teacher.tasks), teacher);
+  return scored;
 }
 
 // The stage that made a model's layers sparse, where nothing after it changed their shape; null without one.
@@ -172,11 +235,12 @@ void check(const PlanContext& context, const Stage& stage) {
   require_text_to_measure(context, stage,
                           read_model_text(context.models.tokenizer_of_line(stage.teacher),
                                           context.models.config_of_line(stage.teacher)));
+  const auto& tasks = options_of(stage).tasks;
+  if (!tasks.files.empty()) (void)prepare_tasks(tasks, context.models.tokenizer_of_line(stage.teacher));
 }
 
 // Collective.
-eval::ModelScores score_of(const Context& context, const Stage& stage, const std::string& name,
-                           Teacher& teacher) {
+Scored score_of(const Context& context, const Stage& stage, const std::string& name, Teacher& teacher) {
   if (name == stage.teacher) return score(context, stage, teacher.model, teacher);
   const auto model = load_for_scoring(context, name);
   context.group.agree([&] {
@@ -192,20 +256,27 @@ base::Json run(const Context& context, const Stage& stage, const shard::MemoryPl
   context.observer.message(record::Level::info,
                            base::join(stage.name, ": memory plan\n", shard::describe(plan)));
   Teacher teacher{load_for_scoring(context, stage.teacher), eval::TeacherStates(plan.bytes_of(kKeptStates))};
+  teacher.tasks = answered(context, stage, teacher.model, nullptr);
   std::vector<eval::ModelScores> scores;
+  std::vector<base::Json> of_tasks;
   for (const auto& name : stage.models) {
-    context.stop_if_asked(
-        stage.name + ": stopped on request; nothing is kept, the same command again measures all models.");
+    stop_if_asked(context, stage);
     context.observer.progress(base::join(stage.name, ": models evaluated"), std::ssize(scores),
                               std::ssize(stage.models));
-    scores.push_back(score_of(context, stage, name, teacher));
+    auto scored = score_of(context, stage, name, teacher);
+    scores.push_back(std::move(scored.scores));
+    of_tasks.push_back(std::move(scored.tasks));
   }
   base::Json result;
   context.lead([&] {
     eval::write_documents(context.directory.documents_path(stage.name), scores);
     result = eval::to_json(options.context, options.windows, stage.teacher, scores);
     const auto labels = stage.labels();
-    for (std::size_t i = 0; i < labels.size(); ++i) result[keys::kModels][i][keys::kLabel] = labels[i];
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      auto& model = result[keys::kModels][i];
+      model[keys::kLabel] = labels[i];
+      if (!of_tasks[i].is_null()) model[keys::kTasks] = std::move(of_tasks[i]);
+    }
     result[keys::kSparsity] = sparsity_changes(context, scores);
     result[keys::kMemoryPlannedBytes] = plan.total_bytes();
   });
@@ -233,7 +304,7 @@ ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
 }
 
 std::string summary(const base::Json& result) {
-  return report::scores_table(result) + report::generated_texts(result);
+  return report::scores_table(result) + report::tasks_table(result) + report::generated_texts(result);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ base::Json run(const Context& context, const CalibratedStage& profiled) {
                                 .identity = {},
                                 .memory = memory_of_rank(context.place, model.weights.config),
                                 .group = &context.group};
-  context.group.agree([&] { place.identity = identity_of(model.path, model.sources, options); });
+  context.lead([&] { place.identity = identity_of(model.path, model.sources, options); });
   return to_json(calibrate::profile(model.weights, model.sources, place, context.observer));
 }
 

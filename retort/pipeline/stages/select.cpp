@@ -1,8 +1,9 @@
 // Stage select: models are distilled for a while with the same text in the same order, and the least held-out
-// loss wins.
+// loss wins.  Where a target says how long a token may take, slower models do not take part.
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <iomanip>
 
 #include "retort/architecture/counts.h"
 #include "retort/architecture/hf_config.h"
@@ -18,6 +19,7 @@
 #include "retort/pipeline/scoring.h"
 #include "retort/pipeline/stages.h"
 #include "retort/pipeline/text_checks.h"
+#include "retort/pipeline/time_limit.h"
 #include "retort/record/keys.h"
 #include "retort/record/outputs.h"
 #include "retort/record/scratch.h"
@@ -62,6 +64,56 @@ std::vector<Contender> contenders_of(const Context& context, const Stage& stage)
   return contenders;
 }
 
+std::string milliseconds(double seconds) {
+  return base::join(std::fixed, std::setprecision(3), 1000 * seconds, " ms");
+}
+
+// "pruned (24.100 ms), wide (30.200 ms)"
+std::string too_slow(const std::vector<Contender>& contenders, const TimedModels& timed) {
+  std::string list;
+  for (std::size_t i = 0; i < contenders.size(); ++i)
+    if (!timed.meets(i))
+      list +=
+          base::join(list.empty() ? "" : ", ", contenders[i].name, " (", milliseconds(timed.seconds[i]), ")");
+  return list;
+}
+
+base::Json latency_json(const std::vector<Contender>& contenders, const TimedModels& timed) {
+  auto json = timed.conditions;
+  json[keys::kTargetSeconds] = timed.limit_seconds;
+  json[keys::kModels] = base::Json::array();
+  for (std::size_t i = 0; i < contenders.size(); ++i)
+    json[keys::kModels].push_back({{keys::kName, contenders[i].name},
+                                   {keys::kSeconds, timed.seconds[i]},
+                                   {keys::kMeetsTarget, timed.meets(i)}});
+  return json;
+}
+
+// Leaves those that meet the target and says which do not.  Returns null without a target.  Throws UsageError
+// where none does.  Collective.
+base::Json keep_fast_enough(const Context& context, const Stage& stage, std::vector<Contender>& contenders) {
+  if (!stage.target.is_given()) return nullptr;
+  std::vector<base::Path> paths;
+  for (const auto& contender : contenders) paths.push_back(contender.path);
+  const auto timed = timed_models(context, stage, paths);
+  const auto slow = too_slow(contenders, timed);
+  auto json = latency_json(contenders, timed);
+  std::vector<Contender> kept;
+  for (std::size_t i = 0; i < contenders.size(); ++i)
+    if (timed.meets(i)) kept.push_back(std::move(contenders[i]));
+  const auto limit = milliseconds(timed.limit_seconds);
+  // A stage that has not begun may get another target.
+  if (kept.empty()) context.lead([&] { record::remove_scratch(context.directory.checkpoints(stage.name)); });
+  base::require<base::UsageError>(!kept.empty(), "target: expected a model that takes at most ", limit,
+                                  " a token, found ", slow, "; allow more time, or prune further.");
+  if (!slow.empty())
+    context.observer.message(record::Level::info,
+                             base::join("select: more than the ", limit, " a token of the target take ", slow,
+                                        "; they are left out"));
+  contenders = std::move(kept);
+  return json;
+}
+
 const train::TrainOptions& options_of(const Stage& stage) {
   return std::get<train::TrainOptions>(stage.options);
 }
@@ -78,6 +130,7 @@ Stage distillation_of(const Stage& select, const std::string& name, const std::s
   stage.name = name;
   stage.from = from;
   stage.models.clear();
+  stage.target = {};
   return stage;
 }
 
@@ -227,16 +280,20 @@ std::optional<shard::MemoryPlan> plan_for(const PlanContext& context, const Stag
   for (const auto& model : stage.models) {
     const auto distillation = distillation_of(stage, stage.name, model);
     if (auto plan = kTraining.resolve(context, distillation).memory) keep(std::move(*plan));
-    if (const auto config = context.models.config(model))
+    if (const auto config = context.models.config(model)) {
       keep(scoring_plan(*config, nullptr, measuring(stage).context, context.place.device,
                         context.place.ranks));
+      if (stage.target.is_given()) keep(timing_plan(context, stage, *config));
+    }
   }
+  if (const auto teacher = context.models.config(stage.teacher); teacher && stage.target.latency > 0)
+    keep(timing_plan(context, stage, *teacher));
   return largest;
 }
 
 // Saves the best and says how all did.
 base::Json choose(const Context& context, const Stage& stage, const std::vector<Contender>& contenders,
-                  const std::vector<eval::ModelScores>& scores) {
+                  const std::vector<eval::ModelScores>& scores, const base::Json& latency) {
   const auto standings = eval::standings(scores);
   const auto table = timed(context, stage, contenders);
   const auto chosen = eval::chosen(standings);
@@ -246,8 +303,9 @@ base::Json choose(const Context& context, const Stage& stage, const std::vector<
   base::Json result = {{keys::kKind, "select"},
                        {keys::kChosen, contenders[chosen].name},
                        {keys::kTokens, options.tokens},
-                       {keys::kSpeed, table.to_json()},
-                       {keys::kModels, base::Json::array()}};
+                       {keys::kSpeed, table.to_json()}};
+  if (!latency.is_null()) result[keys::kLatency] = latency;
+  result[keys::kModels] = base::Json::array();
   for (std::size_t i = 0; i < contenders.size(); ++i)
     result[keys::kModels].push_back(
         to_json(contenders[i], standings[i], eval::to_json(table.cost(contenders[i].config))));
@@ -260,24 +318,28 @@ base::Json choose(const Context& context, const Stage& stage, const std::vector<
 
 // Collective; what is decided is decided by rank 0.
 base::Json run(const Context& context, const Stage& stage) {
-  const auto contenders = contenders_of(context, stage);
+  auto contenders = contenders_of(context, stage);
   context.lead([&] {
     for (const auto& contender : contenders)
       (void)require_documents(stage, context.recipe.sources(stage),
                               read_model_text(contender.path, contender.config));
   });
+  const auto latency = keep_fast_enough(context, stage, contenders);
   for (const auto& contender : contenders) distil(context, stage, contender);
   const auto scores = scores_of(context, stage, contenders);
   base::Json result;
   context.lead([&] {
     eval::write_documents(context.directory.documents_path(stage.name), scores);
-    result = choose(context, stage, contenders, scores);
+    result = choose(context, stage, contenders, scores, latency);
   });
   return result;
 }
 
 ResolvedStage resolve(const PlanContext& context, const Stage& stage) {
-  return {.lengths = {{"packing.sequence_length", options_of(stage).packing.sequence_length}},
+  std::vector<SequenceLength> lengths = {
+      {"packing.sequence_length", options_of(stage).packing.sequence_length}};
+  if (stage.target.is_given()) lengths.push_back({"target.context", stage.target.context});
+  return {.lengths = std::move(lengths),
           .memory = plan_for(context, stage),
           .check = [&stage](const PlanContext& known) { check(known, stage); },
           .run = [&stage](const Context& running) { return run(running, stage); }};
