@@ -13,8 +13,9 @@ namespace {
 using base::Json;
 
 bool goes_on(const Run& run, const std::string& name) {
-  return std::ranges::any_of(run.stages,
-                             [&](const Stage& stage) { return text(stage.recipe, keys::kFrom) == name; });
+  return std::ranges::any_of(run.stages, [&](const Stage& stage) {
+    return makes_model(stage) && text(stage.recipe, keys::kFrom) == name;
+  });
 }
 
 Number perplexity(const Json& model) {

@@ -79,5 +79,9 @@ bool is_training(const Stage& stage);
 inline bool measures_models(const Stage& stage) {
   return stage.kind == "evaluate";
 }
+/// Whether later stages may start from what it made: the others look at a model, or hand it out.
+inline bool makes_model(const Stage& stage) {
+  return stage.kind != "evaluate" && stage.kind != "profile" && stage.kind != "export";
+}
 
 }  // namespace retort::report

@@ -55,6 +55,15 @@ TEST(Outcome, OfSeveralStudentsIsTheBest) {
   EXPECT_EQ(sentence.find("chain pruned"), std::string::npos) << sentence;
 }
 
+TEST(Outcome, IsOfAModelThatIsAlsoHandedOut) {
+  const auto scored = scores({{"m/base", 5}, {"pruned", 20}, {"student", 10}, {"control", 9}});
+  const auto last =
+      outcome_after({made("pruned", "prune", "m/base"), made("student", "distill", "pruned", "m/base"),
+                     made("control", "finetune", "pruned"), scored, made("gguf", "export", "student"),
+                     made("parts", "profile", "student")});
+  EXPECT_EQ(last.model, "student");
+}
+
 TEST(Outcome, OfModelsThatTheRunDidNotMakeIsTheLast) {
   EXPECT_EQ(outcome_after({scores({{"m/a", 5}, {"m/b", 4}, {"m/c", 6}})}).model, "m/c");
 }
