@@ -51,7 +51,7 @@ TEST(Resolve, ReadsTheQuickstart) {
   EXPECT_DOUBLE_EQ(teacher.optim.embedding_lr, 2e-4);
   ASSERT_EQ(teacher.losses.size(), 1U);
   EXPECT_DOUBLE_EQ(std::get<prune::PruneOptions>(recipe.stage("pruned").options).target.parameters_fraction,
-                   0.6);
+                   0.75);
   const auto& student = std::get<train::TrainOptions>(recipe.stage("student").options);
   const auto& ce_only = std::get<train::TrainOptions>(recipe.stage("ce_only").options);
   ASSERT_EQ(student.losses.size(), 2U);
