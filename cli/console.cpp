@@ -133,6 +133,9 @@ std::string progress_line(std::string_view what, std::int64_t first, std::int64_
   const auto filled = static_cast<std::size_t>(std::clamp<std::int64_t>(done * kCells / total, 0, kCells));
   std::string line = base::join(what, "  [", std::string(filled, '#'), std::string(kCells - filled, '-'),
                                 "]  ", done, "/", total);
+  // Texts become tokens at a rate that says whether to wait.
+  if (done > first && what.ends_with("tokens") && seconds >= 1)
+    line += "  " + base::human_count(static_cast<double>(done - first) / seconds) + " tokens/s";
   if (done > first && done < total && seconds >= 1)
     line +=
         "  " +

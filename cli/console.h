@@ -53,7 +53,7 @@ class Console : public record::Observer {
 };
 
 /// "prune: blocks compensated  [######--------------]  9/30  1 min 12 s left".  The time left follows from
-/// how long it took from `first` to `done`; below a second it is not said.
+/// how long it took from `first` to `done`; below a second it is not said.  Of tokens the rate is said too.
 std::string progress_line(std::string_view what, std::int64_t first, std::int64_t done, std::int64_t total,
                           double seconds);
 

@@ -18,6 +18,30 @@ struct HeldOut {
       paths;  ///< instead: documents of these files; the same texts are left out of training
 };
 
+/// Text that a model writes for others to learn from.
+struct GeneratedText {
+  std::string model;               ///< a directory, or a stage of the recipe; empty: there is none
+  std::int64_t tokens = 0;         ///< that are kept, by the model's tokenizer; rounded up to whole texts
+  bool chat = false;               ///< conversations in the form of the model's chat template, else documents
+  std::string questions = "self";  ///< of chats: `self`, the model asks, or a file of questions
+  std::string starts = {};         ///< of documents: a file of beginnings; empty: begin-of-text alone
+  std::int64_t start_tokens = 32;  ///< of each beginning at most
+  std::int64_t max_new_tokens = 512;  ///< of an answer or a document
+  std::int64_t max_question_tokens = 256;
+  double temperature = kOfDocuments;  ///< of answers and documents
+  double top_p = 1, min_p = 0;
+  std::int64_t top_k = 0;
+  double question_temperature = 1;
+  double question_top_p = 1;
+  std::uint64_t seed = 0;
+  std::int64_t batch = 32;  ///< texts that are made at once; decides no text
+
+  static constexpr double kOfDocuments = 1, kOfAnswers = 0.7;  ///< temperatures where none is given
+  static constexpr const char* kSelf = "self";
+  bool is_given() const { return !model.empty(); }
+  bool asks_itself() const { return chat && questions == kSelf; }
+};
+
 /// A named source of documents; evaluation and calibration measure each on its own.
 struct SourceOptions {
   std::string name;
@@ -26,8 +50,9 @@ struct SourceOptions {
   std::string field = "text";  ///< JSONL: the key that holds the text; Parquet: the column, or column.part
   double weight = 1.0;         ///< share of the tokens, relative to the other sources of a stage
   HeldOut held_out;
-  bool skip_bad_lines = false;  ///< count and skip a bad line of JSONL, a bad row of Parquet, or a document
-                                ///< of plain text that is not UTF-8, instead of an error with its place
+  bool skip_bad_lines = false;   ///< count and skip a bad line of JSONL, a bad row of Parquet, or a document
+                                 ///< of plain text that is not UTF-8, instead of an error with its place
+  GeneratedText generated = {};  ///< where a model is to write the text; its file is then in `paths`
 };
 
 /// Whether the begin-of-text token stands before each document.

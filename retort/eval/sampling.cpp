@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "retort/base/error.h"
 #include "retort/base/index.h"
@@ -32,49 +33,89 @@ void penalise(std::span<double> logits_V, std::span<const std::int32_t> ids, dou
   }
 }
 
-// By falling logit, of equals the lower id; without those that cannot be chosen.
-std::vector<Candidate> sorted(std::span<const double> logits_V, double temperature) {
-  std::vector<Candidate> candidates;
-  for (std::size_t id = 0; id < logits_V.size(); ++id)
-    if (logits_V[id] != kNever)
-      candidates.push_back({static_cast<std::int32_t>(id), logits_V[id] / temperature});
-  std::ranges::stable_sort(candidates, std::ranges::greater{}, &Candidate::logit);
-  return candidates;
+bool comes_before(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 
-double total(std::span<const Candidate> candidates) {
-  return std::transform_reduce(candidates.begin(), candidates.end(), 0.0, std::plus{},
-                               [](const Candidate& candidate) { return candidate.weight; });
-}
+// Tokens by falling logit, of equals the lower id.  They are sorted as far as somebody looks: a vocabulary
+// has thousands of tokens that are hardly ever drawn.
+class Falling {
+ public:
+  Falling(std::span<const double> logits_V, double temperature) {
+    for (std::size_t id = 0; id < logits_V.size(); ++id)
+      if (logits_V[id] != kNever)
+        all_.push_back({static_cast<std::int32_t>(id), logits_V[id] / temperature});
+  }
 
-// The `k` most likely, and others that are as likely as the last of them.
-void keep_top_k(std::vector<Candidate>& candidates, std::size_t k) {
-  auto kept = std::min(k, candidates.size());
-  while (kept < candidates.size() && candidates[kept].logit == candidates[kept - 1].logit) ++kept;
-  candidates.resize(kept);
-}
+  // The `k` most likely, and others that are as likely as the last of them.
+  void keep_top_k(std::size_t k) {
+    auto kept = std::min(k, all_.size());
+    while (kept < all_.size() && at(kept).logit == at(kept - 1).logit) ++kept;
+    keep(kept);
+  }
 
-// The most likely ones that together have a share of `top_p`; at least one.
-void keep_top_p(std::vector<Candidate>& candidates, double top_p) {
-  const double limit = top_p * total(candidates);
-  double sum = 0;
-  std::size_t kept = 0;
-  while (kept < candidates.size() && (kept == 0 || sum < limit)) sum += candidates[kept++].weight;
-  candidates.resize(kept);
-}
+  void weigh() {
+    const double most = at(0).logit;
+    for (auto& candidate : all_) candidate.weight = std::exp(candidate.logit - most);
+  }
 
-// Those at least `min_p` times as likely as the first.
-void keep_min_p(std::vector<Candidate>& candidates, double min_p) {
-  const double limit = min_p * candidates.front().weight;
-  std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.weight < limit; });
-}
+  // The most likely ones that together have a share of `top_p`; at least one.
+  void keep_top_p(double top_p) {
+    const double limit = top_p * total();
+    double sum = 0;
+    std::size_t kept = 0;
+    while (kept < all_.size() && (kept == 0 || sum < limit)) sum += at(kept++).weight;
+    keep(kept);
+  }
 
-std::int32_t drawn(std::span<const Candidate> candidates, base::Random& random) {
-  double left = random.next_double() * total(candidates);
-  for (const auto& candidate : candidates)
-    if ((left -= candidate.weight) < 0) return candidate.id;
-  return candidates.back().id;
-}
+  // Those at least `min_p` times as likely as the first.
+  void keep_min_p(double min_p) {
+    const double limit = min_p * at(0).weight;
+    std::size_t kept = 0;
+    while (kept < all_.size() && at(kept).weight >= limit) ++kept;
+    keep(kept);
+  }
+
+  std::int32_t drawn(base::Random& random) {
+    double left = random.next_double() * total();
+    for (std::size_t n = 0; n < all_.size(); ++n)
+      if ((left -= at(n).weight) < 0) return at(n).id;
+    return all_.back().id;
+  }
+
+  std::vector<Candidate> sorted() && {
+    sort_up_to(all_.size());
+    return std::move(all_);
+  }
+
+ private:
+  const Candidate& at(std::size_t n) {
+    if (n >= sorted_) sort_up_to(n + 1);
+    return all_[n];
+  }
+
+  void sort_up_to(std::size_t count) {
+    constexpr std::size_t kLeast = 64;
+    const auto wanted = std::min(all_.size(), std::max({count, kLeast, 4 * sorted_}));
+    const auto place = [&](std::size_t n) { return all_.begin() + static_cast<std::ptrdiff_t>(n); };
+    std::partial_sort(place(sorted_), place(wanted), all_.end(), comes_before);
+    sorted_ = wanted;
+  }
+
+  void keep(std::size_t count) {
+    if (count > 0 && count < all_.size()) (void)at(count - 1);
+    all_.resize(count);
+    sorted_ = std::min(sorted_, count);
+  }
+
+  double total() const {
+    return std::transform_reduce(all_.begin(), all_.end(), 0.0, std::plus{},
+                                 [](const Candidate& candidate) { return candidate.weight; });
+  }
+
+  std::vector<Candidate> all_;
+  std::size_t sorted_ = 0;
+};
 
 // As the text makes them, without rows that are no token.
 std::vector<double> allowed(std::span<const double> logits_V, std::span<const std::int32_t> ids,
@@ -85,17 +126,22 @@ std::vector<double> allowed(std::span<const double> logits_V, std::span<const st
   return logits;
 }
 
+Falling falling(std::span<const double> logits_V, std::span<const std::int32_t> ids, const Sampling& sampling,
+                std::span<const std::int32_t> ids_without_token) {
+  Falling candidates(allowed(logits_V, ids, sampling, ids_without_token), sampling.temperature);
+  if (sampling.top_k > 0) candidates.keep_top_k(to_size(sampling.top_k));
+  candidates.weigh();
+  if (sampling.top_p < 1) candidates.keep_top_p(sampling.top_p);
+  if (sampling.min_p > 0) candidates.keep_min_p(sampling.min_p);
+  return candidates;
+}
+
 }  // namespace
 
 std::vector<Candidate> candidates_of(std::span<const double> logits_V, std::span<const std::int32_t> ids,
                                      const Sampling& sampling,
                                      std::span<const std::int32_t> ids_without_token) {
-  auto candidates = sorted(allowed(logits_V, ids, sampling, ids_without_token), sampling.temperature);
-  if (sampling.top_k > 0) keep_top_k(candidates, to_size(sampling.top_k));
-  for (auto& candidate : candidates) candidate.weight = std::exp(candidate.logit - candidates.front().logit);
-  if (sampling.top_p < 1) keep_top_p(candidates, sampling.top_p);
-  if (sampling.min_p > 0) keep_min_p(candidates, sampling.min_p);
-  return candidates;
+  return falling(logits_V, ids, sampling, ids_without_token).sorted();
 }
 
 std::int32_t next_id(std::span<const float> logits_V, std::span<const std::int32_t> ids,
@@ -103,7 +149,7 @@ std::int32_t next_id(std::span<const float> logits_V, std::span<const std::int32
                      base::Random& random) {
   require_finite(logits_V);
   const std::vector<double> wide(logits_V.begin(), logits_V.end());
-  if (sampling.temperature > 0) return drawn(candidates_of(wide, ids, sampling, ids_without_token), random);
+  if (sampling.temperature > 0) return falling(wide, ids, sampling, ids_without_token).drawn(random);
   const auto logits = allowed(wide, ids, sampling, ids_without_token);
   return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
 }

@@ -41,7 +41,7 @@ std::string block_name(const architecture::Config& model, const architecture::Bl
 }
 
 // A part with weights and input, ready to run.
-struct Part {
+struct Rehearsal {
   std::function<void()> run;
   double seconds = std::numeric_limits<double>::infinity();
 };
@@ -62,7 +62,7 @@ architecture::Config with_block(architecture::Config model, const architecture::
 }
 
 // `flat` is as long as the largest unit; all parts are views of it.
-Part block_part(const architecture::Config& model, const at::Tensor& flat, const SpeedOptions& options) {
+Rehearsal block_part(const architecture::Config& model, const at::Tensor& flat, const SpeedOptions& options) {
   std::vector<std::int64_t> starts;
   for (std::int64_t sequence = 0; sequence <= options.batch; ++sequence)
     starts.push_back(sequence * options.context);
@@ -72,7 +72,7 @@ Part block_part(const architecture::Config& model, const at::Tensor& flat, const
            x_ND = hidden_states(model, options)] { model::block_forward(views, eps, x_ND, layout); }};
 }
 
-Part head_part(const architecture::Config& model, const at::Tensor& flat, const SpeedOptions& options) {
+Rehearsal head_part(const architecture::Config& model, const at::Tensor& flat, const SpeedOptions& options) {
   const auto layout = architecture::make_layout(model);
   const auto& unit = layout.units[static_cast<std::size_t>(layout.head_unit())];
   return {
@@ -105,7 +105,7 @@ std::int64_t largest_unit(std::span<const architecture::Config> models) {
 
 SpeedTable SpeedTable::measured(std::span<const architecture::Config> models, const SpeedOptions& options) {
   const auto flat = ordinary_numbers(largest_unit(models), options);
-  std::map<std::string, Part> parts;
+  std::map<std::string, Rehearsal> parts;
   for_each_part(
       models,
       [&](const std::string& name, const auto& model) { parts[name] = head_part(model, flat, options); },

@@ -3,16 +3,20 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "retort/base/error.h"
 #include "retort/base/units.h"
 #include "retort/bench/matrix_product.h"
+#include "retort/pipeline/generated_text.h"
 
 namespace retort::pipeline {
 namespace {
 
 // Of the rate of products: what stages reach, a search by layer least and scores most (benchmarks).
 constexpr double kLeastShare = 0.5, kMostShare = 0.85;
+// The same of texts that grow by a token at a time (benchmarks/corpus).
+constexpr double kLeastWritingShare = 0.05, kMostWritingShare = 0.5;
 
 struct Seconds {
   double least = 0, most = 0;
@@ -28,9 +32,9 @@ class Rates {
  public:
   explicit Rates(at::Device device) : device_(device) {}
 
-  Seconds seconds(const StageWork& work) {
+  Seconds seconds(const StageWork& work, double least_share = kLeastShare, double most_share = kMostShare) {
     const auto rates = measured(work.dtype);
-    return {work.least_flops / (kMostShare * rates.best), work.most_flops / (kLeastShare * rates.mean)};
+    return {work.least_flops / (most_share * rates.best), work.most_flops / (least_share * rates.mean)};
   }
 
  private:
@@ -74,6 +78,8 @@ class Description {
   explicit Description(const PlanContext& context) : context_(context), rates_(context.place.device) {}
 
   void add(const recipe::Stage& stage, const ResolvedStage& resolved) {
+    for (const auto& source : context_.recipe.sources(stage))
+      if (!is_there(source) && texts_.insert(source.name).second) add_text(source);
     const auto is_known = [&](const std::string& name) { return context_.models.config(name).has_value(); };
     if (std::ranges::all_of(stage.models_read(), is_known)) {
       begin(stage,
@@ -97,23 +103,45 @@ class Description {
   }
 
  private:
+  // What a model is to write before the next stage.
+  void add_text(const data::SourceOptions& source) {
+    const auto planned = planned_text(context_, source);
+    const char* condition = context_.models.path(source.generated.model)
+                                ? ""
+                                : ", as if its model were the one that it is made of";
+    text_ += base::join("text ", source.name, ", by ", source.generated.model, ": ",
+                        planned.memory
+                            ? base::join("memory plan", condition, "\n", shard::describe(*planned.memory))
+                            : "memory is planned when its model is there",
+                        "\n");
+    if (planned.work)
+      add_line("text " + source.name, *planned.work,
+               rates_.seconds(*planned.work, kLeastWritingShare, kMostWritingShare), condition);
+    else
+      add_uncounted("text " + source.name);
+  }
+
+  void add_uncounted(const std::string& what) {
+    uncounted_ += base::join(uncounted_.empty() ? "" : ", ", what);
+  }
+
   void add_work(const recipe::Stage& stage, const ResolvedStage& resolved, const char* condition) {
-    if (!resolved.work) {
-      uncounted_ += base::join(uncounted_.empty() ? "" : ", ", stage.name);
-      return;
-    }
+    if (!resolved.work) return add_uncounted(stage.name);
     const auto work = resolved.work();
-    const auto time = rates_.seconds(work);
+    add_line("stage " + stage.name, work, rates_.seconds(work), condition);
+  }
+
+  void add_line(const std::string& what, const StageWork& work, const Seconds& time, const char* condition) {
     all_ = {all_.least + time.least, all_.most + time.most};
     const auto least = base::human_flops(work.least_flops), most = base::human_flops(work.most_flops);
-    text_ += base::join("stage ", stage.name, ": ", work.sentence, "; ",
-                        least == most ? least : least + " to " + most, ", ", in_words(time), " here",
-                        condition, ".\n");
+    text_ += base::join(what, ": ", work.sentence, "; ", least == most ? least : least + " to " + most, ", ",
+                        in_words(time), " here", condition, ".\n");
   }
 
   const PlanContext& context_;
   Rates rates_;
   std::string text_;
+  std::set<std::string> texts_;  // that a model is to write
   Seconds all_;
   std::string uncounted_;  // stages whose work nobody knows
 };

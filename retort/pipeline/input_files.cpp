@@ -11,6 +11,7 @@
 #include "retort/base/printable.h"
 #include "retort/data/source_files.h"
 #include "retort/io/quote.h"
+#include "retort/pipeline/generated_text.h"
 #include "retort/pipeline/tasks.h"
 #include "retort/record/checked_json.h"
 #include "retort/record/keys.h"
@@ -110,6 +111,12 @@ void add_outside_models(const recipe::Recipe& recipe, const recipe::Stage& stage
     if (!path.empty() && !recipe.find_stage(path)) add_files(path, has);
 }
 
+void add_outside_writers(const recipe::Recipe& recipe, base::Json& has) {
+  for (const auto& source : recipe.data)
+    if (source.generated.is_given() && !recipe.find_stage(source.generated.model))
+      add_files(source.generated.model, has);
+}
+
 void add_source_files(const data::SourceOptions& source, base::Json& has) {
   for (const auto* paths : {&source.paths, &source.held_out.paths})
     if (!paths->empty())
@@ -120,7 +127,7 @@ void add_source_files(const data::SourceOptions& source, base::Json& has) {
 base::Json input_files(const recipe::Recipe& recipe, const recipe::Stage& stage) {
   auto has = base::Json::object();
   add_outside_models(recipe, stage, has);
-  for (const auto& source : recipe.sources(stage)) add_source_files(source, has);
+  for (const auto& source : those_there(recipe.sources(stage))) add_source_files(source, has);
   if (const auto* options = std::get_if<eval::EvaluateOptions>(&stage.options))
     for (const auto& file : files_of_tasks(options->tasks)) has[file.string()] = sampled_checksum(file);
   return has;

@@ -31,7 +31,11 @@ void add_outside_models(const recipe::Recipe& recipe, const recipe::Stage& stage
 /// none.
 void add_source_files(const data::SourceOptions& source, base::Json& has);
 
-/// {path: checksum} of all files outside the run that the stage reads: models, text and its file of sizes.
+/// The same of the models, made by no stage, that write text for sources.
+void add_outside_writers(const recipe::Recipe& recipe, base::Json& has);
+
+/// {path: checksum} of all files outside the run that the stage reads: models and text; and of text
+/// that a model wrote, where it is there.
 base::Json input_files(const recipe::Recipe& recipe, const recipe::Stage& stage);
 
 /// The files that stages of a run read, by stage: finished ones, and those that would go on from what they

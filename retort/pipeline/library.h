@@ -14,6 +14,7 @@ struct Library {
   base::Json (*evaluate_tasks)(const TasksRequest& request, record::Observer& observer);
   base::Json (*generate)(const GenerateRequest& request, record::Observer& observer);
   base::Json (*generate_file)(const GenerateFileRequest& request, record::Observer& observer);
+  base::Json (*generate_corpus)(const CorpusRequest& request, record::Observer& observer);
   void (*chat)(const ChatRequest& request, ChatPartner& partner, record::Observer& observer);
   base::Json (*bench_gemm)(const BenchRequest& request, record::Observer& observer);
   base::Json (*bench_kernels)(const BenchRequest& request, record::Observer& observer);

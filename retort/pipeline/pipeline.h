@@ -111,6 +111,16 @@ struct GenerateFileRequest {
 /// docs/formats/answers.md.  {"texts", "made", "new_tokens", "seconds", "sampling"}
 base::Json generate_file(const GenerateFileRequest& request, record::Observer& observer);
 
+struct CorpusRequest {
+  ModelRequest model;        ///< that writes; `text` names none
+  data::GeneratedText text;  ///< docs/commands.md, generate
+  base::Path out;
+};
+/// Writes texts by a model for others to learn from, a JSON object a line; goes on where an earlier call with
+/// the same request ended, with the same bytes: docs/formats/corpus.md.  {"texts", "tokens", "rows",
+/// "dropped", "new_tokens", "seconds"}.  Throws StoppedError when the observer asks to stop.
+base::Json generate_corpus(const CorpusRequest& request, record::Observer& observer);
+
 /// Seconds that `retort bench` takes without being asked, about.
 inline constexpr double kBenchSeconds = 120;
 

@@ -13,6 +13,7 @@
 #include "retort/data/overlap.h"
 #include "retort/data/source_files.h"
 #include "retort/io/model_directory.h"
+#include "retort/pipeline/generated_text.h"
 #include "retort/pipeline/input_files.h"
 #include "retort/pipeline/inspect_model.h"
 #include "retort/pipeline/stages.h"
@@ -31,6 +32,12 @@ class Preflight {
   Preflight(const PlanContext& context, const RunRequest& request)
       : context_(context), request_(request), read_(files_read(record::RunFiles(request.run_directory))) {}
 
+  // What a model wrote for it, when that is there.
+  void check_text(const Stage& stage, const ResolvedStage* resolved) {
+    if (text_use_of(stage).reads_held_out) check_held_out(stage);
+    warn_of_same_text(stage);
+    if (resolved && resolved->check) resolved->check(context_);
+  }
   void check(const Stage& stage) {
     if (!context_.models.finished(stage.name)) in_stage(stage, [&] { check_unfinished(stage); });
   }
@@ -38,7 +45,7 @@ class Preflight {
 
  private:
   void check_unfinished(const Stage& stage) {
-    for (const auto& source : context_.recipe.sources(stage)) data::check_files(source);
+    const bool has_text = check_sources(stage);
     for (const auto& name : stage.models_read()) check_model(stage, name);
     if (!stage.profile.empty()) require_finished(stage, "profile", stage.profile);
     auto resolved = functions_of(stage.kind).resolve(context_, stage);
@@ -49,10 +56,26 @@ class Preflight {
     warn_of_same_text(stage);
     warn_of_warmup(stage);
     if (resolved.memory) shard::require_fits(*resolved.memory, context_.place.bytes_of_rank());
-    if (resolved.check) resolved.check(context_);
+    if (resolved.check && has_text) resolved.check(context_);
     const auto is_there = [this](const auto& name) { return context_.models.path(name).has_value(); };
     if (!std::ranges::all_of(stage.models_read(), is_there)) resolved.run = nullptr;
     stages_.emplace(stage.name, std::move(resolved));
+  }
+
+  // Text that a model is still to write is checked when it is there; false where there is such.
+  bool check_sources(const Stage& stage) {
+    bool all_there = true;
+    for (const auto& source : context_.recipe.sources(stage)) {
+      if (is_there(source)) {
+        data::check_files(source);
+        continue;
+      }
+      all_there = false;
+      check_model(stage, source.generated.model);
+      const auto planned = planned_text(context_, source);
+      if (planned.memory) shard::require_fits(*planned.memory, context_.place.bytes_of_rank());
+    }
+    return all_there;
   }
 
   void require_finished(const Stage& stage, const char* what, const std::string& earlier) const {
@@ -89,7 +112,7 @@ class Preflight {
   }
 
   void check_held_out(const Stage& stage) const {
-    for (const auto& source : context_.recipe.sources(stage))
+    for (const auto& source : those_there(context_.recipe.sources(stage)))
       if (data::held_out_documents(source, 1) == 0)
         throw base::DataError(base::join("stage '", stage.name,
                                          "': expected held-out documents with text in '", source.name,
@@ -99,7 +122,7 @@ class Preflight {
   // Two names for one text give its documents twice the weight, and an interval that is too narrow.
   void warn_of_same_text(const Stage& stage) const {
     std::map<std::vector<std::vector<base::Path>>, std::map<std::string, std::string>> names;
-    for (const auto& source : context_.recipe.sources(stage)) {
+    for (const auto& source : those_there(context_.recipe.sources(stage))) {
       std::vector<std::vector<base::Path>> files;
       for (const auto* paths : {&source.paths, &source.held_out.paths})
         files.push_back(paths->empty() ? std::vector<base::Path>() : data::expand_paths(source.name, *paths));
@@ -138,7 +161,7 @@ std::vector<data::SourceOptions> sources_where(const recipe::Recipe& recipe, Wan
   for (const auto& stage : recipe.stages)
     for (const auto& name : stage.data)
       if (wanted(text_use_of(stage)) && names.insert(name).second) sources.push_back(recipe.source(name));
-  return sources;
+  return those_there(sources);
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -227,6 +250,12 @@ void check_overlaps(const recipe::Recipe& recipe, record::Observer& observer) {
 }
 
 }  // namespace
+
+void check_written_text(const PlanContext& context, const RunRequest& request, const recipe::Stage& stage,
+                        const ResolvedStage* resolved) {
+  Preflight(context, request).check_text(stage, resolved);
+  check_overlaps(context.recipe, context.observer);
+}
 
 CheckedStages preflight(const PlanContext& context, const RunRequest& request) {
   Preflight preflight(context, request);

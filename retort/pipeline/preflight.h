@@ -18,4 +18,10 @@ using CheckedStages = std::map<std::string, ResolvedStage>;
 /// MemoryError.
 CheckedStages preflight(const PlanContext& context, const RunRequest& request);
 
+/// What preflight() could not look at before a model had written it: that a stage has held-out documents, and
+/// measures none that the run learns from.  `resolved`: the stage as it was before the run, or null.  Throws
+/// as preflight().
+void check_written_text(const PlanContext& context, const RunRequest& request, const recipe::Stage& stage,
+                        const ResolvedStage* resolved);
+
 }  // namespace retort::pipeline

@@ -24,6 +24,7 @@
 #include "retort/pipeline/exchanged.h"
 #include "retort/pipeline/finished_stages.h"
 #include "retort/pipeline/float32_products.h"
+#include "retort/pipeline/generated_text.h"
 #include "retort/pipeline/input_files.h"
 #include "retort/pipeline/own_device.h"
 #include "retort/pipeline/pipeline.h"
@@ -101,9 +102,22 @@ void write_result(const Context& context, const recipe::Stage& stage, base::Json
   say_memory(context, stage, result);
 }
 
+// Text that a model of the run writes is looked at as other text is before the run.
+void write_texts(const Context& context, const RunRequest& request, const recipe::Stage& stage,
+                 const ResolvedStage* before) {
+  if (!write_texts_of(context, stage)) return;
+  context.lead([&] {
+    const auto models = KnownModels(context.recipe, record::RunFiles(context.directory.path())).as_made();
+    check_written_text(plan_context(context, models), request, stage, before);
+  });
+}
+
 // `beside`: what the process had beside tensors before the first stage.  False: stopped on request.
-bool work_on(const Context& context, const recipe::Stage& stage, const CheckedStages& checked,
-             std::int64_t beside) {
+bool work_on(const Context& context, const RunRequest& request, const recipe::Stage& stage,
+             const CheckedStages& checked, std::int64_t beside) try {
+  const auto found = checked.find(stage.name);
+  const auto* before = found == checked.end() ? nullptr : &found->second;
+  write_texts(context, request, stage, before);
   const double start = base::monotonic_seconds();
   base::Json result, inputs;
   context.lead([&] {
@@ -114,19 +128,15 @@ bool work_on(const Context& context, const recipe::Stage& stage, const CheckedSt
   });
   const Exchanged exchanged({{"all ranks", &context.group}});
   ops::reset_peak_tensor_bytes(context.place.device);
-  try {
-    const auto found = checked.find(stage.name);
-    const bool is_ready = found != checked.end() && found->second.run;
-    result = resolved(context, stage, is_ready ? &found->second : nullptr).run(context);
-  } catch (const record::StoppedError& stopped) {
-    context.observer.message(record::Level::info, stopped.what());
-    return false;
-  }
+  result = resolved(context, stage, before && before->run ? before : nullptr).run(context);
   context.lead([&] {
     write_result(context, stage, std::move(result), inputs, base::monotonic_seconds() - start, exchanged,
                  beside);
   });
   return true;
+} catch (const record::StoppedError& stopped) {
+  context.observer.message(record::Level::info, stopped.what());
+  return false;
 }
 
 std::string summary_of(const record::RunDirectory& directory, const recipe::Recipe& recipe) {
@@ -157,7 +167,7 @@ RunOutcome work_through(const Context& context, const RunRequest& request, const
     context.observer.message(record::Level::info,
                              base::join("stage ", stage.name, " (", recipe::name(stage.kind), ")"));
     context.group.job().at(0, base::join("stage ", stage.name));
-    in_stage(stage, [&] { outcome.finished = work_on(context, stage, checked, beside); });
+    in_stage(stage, [&] { outcome.finished = work_on(context, request, stage, checked, beside); });
     if (outcome.finished && context.agreed(context.observer.stop_requested()))
       outcome.finished = &stage == &stages.back();
     if (!outcome.finished) break;
@@ -274,6 +284,7 @@ void record_flight(const record::RunDirectory& directory, record::Observer& obse
 RunOutcome prepare_and_run(recipe::Recipe recipe, const RunRequest& request, record::Observer& observer,
                            comm::Group& group) {
   ops::install_tensor_allocator();
+  place_generated_texts(recipe, record::RunFiles(request.run_directory));
   require_same_start(recipe, group);
   at::Device device = at::kCPU;
   group.agree([&] {  // machines may differ

@@ -50,6 +50,7 @@ base::Json start_of_rank(const recipe::Recipe& recipe) {
   base::Json has{{"the recipe", base::join(base::hash64(recipe::to_json(recipe).dump()))}};
   add_program(has);
   for (const auto& stage : recipe.stages) add_outside_models(recipe, stage, has);
+  add_outside_writers(recipe, has);
   return {{"host", base::host_name()}, {"has", has}};
 }
 

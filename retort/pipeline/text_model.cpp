@@ -23,6 +23,16 @@ TextModel::TextModel(const ModelRequest& request, const SamplingRequest& asked, 
   settle_float32_products(device, observer);
 }
 
+TextModel::TextModel(const base::Path& model, at::Device where, at::ScalarType type,
+                     record::Observer& observer)
+    : path(model),
+      device(where),
+      config(inspect_model(model, observer)),
+      dtype(type),
+      text(read_model_text(model, config)),
+      stop_ids(eval::end_of_text_ids(model, config)),
+      ids_without_token(text.ids_without_token(config.vocab_size)) {}
+
 eval::TextWeights TextModel::load() const {
   return {model::open_weights(path), dtype, device};
 }

@@ -19,6 +19,9 @@ struct TextModel {
   /// throws, and UsageError for an unknown device or type.
   TextModel(const ModelRequest& request, const SamplingRequest& asked, record::Observer& observer);
 
+  /// The same within a run, which has settled that.
+  TextModel(const base::Path& model, at::Device where, at::ScalarType type, record::Observer& observer);
+
   std::int64_t item_bytes() const { return static_cast<std::int64_t>(c10::elementSize(dtype)); }
   /// Reads and packs them.  Throws as model::open_weights.
   eval::TextWeights load() const;

@@ -30,9 +30,16 @@ void bind_held_out(Binder& b, data::HeldOut& held_out) {
 }  // namespace
 
 void bind_source(Binder& b, data::SourceOptions& source) {
-  b.texts(
-      "path", source.paths,
-      {.doc = "files or globs: text or .jsonl, either also with .gz or .zst, or .parquet", .required = true});
+  const bool is_generated = b.fills() ? b.given("generated") : source.generated.is_given();
+  b.texts("path", source.paths,
+          {.doc = "files or globs: text or .jsonl, either also with .gz or .zst, or .parquet; not with "
+                  "generated",
+           .required = !is_generated,
+           .written = !is_generated});
+  if (is_generated && b.given("path"))
+    b.mistake("path", "a model writes the text of this source; leave out path or generated");
+  b.group("generated", [&](Binder& inner) { bind_generated(inner, source.generated, is_generated); },
+          {.doc = "instead: text that a model writes", .written = is_generated});
   b.text("separator", source.separator,
          {.doc = "plain text: documents are cut here; empty: a file is a document", .may_be_empty = true});
   if (source.separator.size() > kMaxSeparatorBytes)

@@ -13,6 +13,8 @@
 namespace retort::recipe {
 
 void bind_source(Binder& binder, data::SourceOptions& source);
+/// `is_given`: the source has such text.
+void bind_generated(Binder& binder, data::GeneratedText& text, bool is_given);
 /// `with_teacher`: losses that compare with a teacher may be asked for, and are the default.
 void bind_train(Binder& binder, train::TrainOptions& options, bool with_teacher);
 void bind_prune(Binder& binder, prune::PruneOptions& options);

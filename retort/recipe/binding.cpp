@@ -25,6 +25,11 @@ void check_name(Binder& b, const std::string& name) {
 void check_data(Binder& b, const Stage& stage, const Recipe& recipe) {
   for (const std::string& name : stage.data) {
     if (std::ranges::find(recipe.data, name, &data::SourceOptions::name) != recipe.data.end()) continue;
+    if (std::ranges::find(recipe.stages, name, &Stage::name) != recipe.stages.end()) {
+      b.mistake("data", "'" + name + "' is a stage and no source of text; a source with generated: {model: " +
+                            name + "} has text that its model writes");
+      continue;
+    }
     std::vector<std::string> known;
     for (const auto& source : recipe.data) known.push_back(source.name);
     b.mistake("data", "'" + name + "' is not among the sources under data" + did_you_mean(name, known));
@@ -68,6 +73,36 @@ void bind_stage(Binder& b, Recipe& recipe, std::size_t index) {
          [&](Binder& inner, std::size_t k) { bind_stage_kind(inner, recipe, index, stage_kinds()[k]); });
 }
 
+// What is wrong with the stage that is to write a source, or nothing.
+std::string wrong_with_writer(const data::SourceOptions& source, const Recipe& recipe) {
+  const auto& model = source.generated.model;
+  std::vector<std::string> names;
+  for (const auto& stage : recipe.stages) names.push_back(stage.name);
+  const auto writer = std::ranges::find(names, model);
+  if (writer == names.end())
+    return "'" + model + "' is no stage and no directory (write ./" + model + " for a directory)" +
+           did_you_mean(model, names);
+  const auto index = writer - names.begin();
+  const auto& traits = traits_of(recipe.stages[static_cast<std::size_t>(index)].kind);
+  if (!traits.makes_model)
+    return "stage '" + model + "' is of kind " + std::string(traits.name) + " and makes no model";
+  for (auto stage = recipe.stages.begin(); stage - recipe.stages.begin() <= index; ++stage)
+    if (std::ranges::count(stage->data, source.name) > 0)
+      return "stage '" + stage->name + "' reads the text, and '" + model +
+             "' does not come before it; stages run in the order of the file";
+  return {};
+}
+
+// Known when all stages are.  A directory has a slash in it.
+void check_writers(Binder& b, const Recipe& recipe) {
+  for (const auto& source : recipe.data) {
+    const auto& model = source.generated.model;
+    if (model.empty() || model.find('/') != std::string::npos) continue;
+    if (const auto wrong = wrong_with_writer(source, recipe); !wrong.empty())
+      b.mistake("data", source.name + ".generated.model: " + wrong);
+  }
+}
+
 }  // namespace
 
 void bind(Binder& b, Recipe& recipe) {
@@ -91,6 +126,7 @@ void bind(Binder& b, Recipe& recipe) {
            .body =
                [&](Binder& inner, std::size_t i) {
                  check_name(inner, recipe.data[i].name);
+                 if (inner.fills()) recipe.data[i].generated.seed = recipe.seed;
                  bind_source(inner, recipe.data[i]);
                }},
           {.doc = "sources of text by name", .may_be_empty = true});
@@ -101,6 +137,7 @@ void bind(Binder& b, Recipe& recipe) {
            .name = [&](std::size_t i) -> std::string& { return recipe.stages[i].name; },
            .body = [&](Binder& inner, std::size_t i) { bind_stage(inner, recipe, i); }},
           {.doc = "what is done, in this order", .required = true});
+  check_writers(b, recipe);
   const auto reads_text = [](const Stage& stage) { return traits_of(stage.kind).reads_text; };
   if (recipe.data.empty() && std::ranges::any_of(recipe.stages, reads_text))
     b.mistake("data", "expected a source of text, which a stage reads, found none");

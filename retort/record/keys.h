@@ -63,6 +63,17 @@ inline constexpr Key kMovedBytes{"moved_bytes"};
 inline constexpr Key kRingBytes{"ring_bytes"};
 inline constexpr Key kExposedSeconds{"exposed_seconds"};
 
+// Texts that a model wrote, and what is said beside them.
+inline constexpr Key kTexts{"texts"};
+inline constexpr Key kMessages{"messages"};
+inline constexpr Key kDropped{"dropped"};
+inline constexpr Key kSinceKept{"since_kept"};
+inline constexpr Key kSettings{"settings"};
+inline constexpr Key kBudgetTokens{"budget_tokens"};
+inline constexpr Key kExhausted{"exhausted"};
+inline constexpr Key kDate{"date"};
+inline constexpr Key kXxh128{"xxh128"};
+
 // What every stage costs.
 inline constexpr Key kParameters{"parameters"};
 inline constexpr Key kMemoryPlannedBytes{"memory_planned_bytes"};

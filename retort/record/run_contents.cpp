@@ -1,11 +1,14 @@
 #include "retort/record/run_contents.h"
 
+#include <algorithm>
+#include <fstream>
 #include <unordered_map>
 #include <utility>
 
 #include "retort/base/error.h"
 #include "retort/base/json_file.h"
 #include "retort/base/printable.h"
+#include "retort/record/checked_json.h"
 #include "retort/record/keys.h"
 #include "retort/record/metrics.h"
 #include "retort/record/outputs.h"
@@ -107,6 +110,43 @@ void take_metrics(const Path& path, RunContents& run, Stages& all) {
         base::join(path.filename().string(), ": ", damaged, " unreadable lines are left out."));
 }
 
+/// The first lines of a file that may be long.
+std::vector<Json> first_lines(const Path& path) {
+  constexpr std::size_t kLines = 4, kMostBytes = std::size_t{1} << 20;
+  std::vector<Json> lines;
+  std::ifstream in(path, std::ios::binary);
+  std::string line;
+  for (char byte = 0; lines.size() < kLines && line.size() < kMostBytes && in.get(byte);) {
+    if (byte != '\n') {
+      line += byte;
+      continue;
+    }
+    try {
+      lines.push_back(base::parse_json(line));
+    } catch (const base::JsonFault&) {
+      break;
+    }
+    line.clear();
+  }
+  return lines;
+}
+
+/// Names come from the directory, as those of results.
+void take_texts(const RunFiles& files, RunContents& run) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(files.texts_path(), ignored)) {
+    const auto source = base::as_utf8(entry.path().filename().native());
+    const auto path = files.text_path(source);
+    auto about = read_json(Path(path) += ".about.json", run);
+    if (!about.is_object()) continue;
+    if (!checksum_fits(about))
+      run.notes.push_back(base::join("text ", source, " is left out: its checksum does not fit."));
+    else
+      run.texts.push_back({source, std::move(about), first_lines(path)});
+  }
+  std::ranges::sort(run.texts, {}, &TextContents::source);
+}
+
 std::string kind_of(const Json& object) {
   if (!object.is_object()) return {};
   const auto kind = object.find(keys::kKind);
@@ -131,6 +171,7 @@ RunContents read_run(const Path& directory) {
   take_recipe_stages(run, all);
   take_results(files, run, all);
   take_metrics(files.metrics_path(), run, all);
+  take_texts(files, run);
   for (auto& stage : run.stages) {
     stage.kind = kind_of(stage.result);
     if (stage.kind.empty()) stage.kind = kind_of(stage.recipe);

@@ -19,12 +19,20 @@ struct StageContents {
   std::vector<MetricsLine> metrics;  ///< its lines of metrics.jsonl, in order
 };
 
+/// What a model wrote for a source.
+struct TextContents {
+  std::string source;
+  base::Json about;                  ///< what is said beside it: docs/formats/corpus.md
+  std::vector<base::Json> examples;  ///< its first texts
+};
+
 struct RunContents {
   std::string name;         ///< of the run directory
   std::string recipe_text;  ///< recipe.yaml
   base::Json recipe;
   base::Json provenance;
   std::vector<StageContents> stages;  ///< in the order of the recipe, then what else has results or metrics
+  std::vector<TextContents> texts;    ///< by source, sorted
   std::vector<std::string> notes;
 };
 

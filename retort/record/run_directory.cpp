@@ -214,6 +214,7 @@ void RunDirectory::discard_if_nothing_was_made() const noexcept try {
   }
   if (std::filesystem::exists(metrics_path(), error) && std::filesystem::file_size(metrics_path(), error) > 0)
     return;
+  if (base::holds_files(texts_path())) return;
   for (const Path& folder : folders()) {
     base::remove_leftovers(folder);
     if (base::holds_files(folder)) return;

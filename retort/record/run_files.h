@@ -13,6 +13,7 @@
 //   stages/<stage>/             files of a stage that are neither model nor checkpoint: hidden states, sums,
 //                               finalists of a search
 //   stages/<stage>.documents.jsonl   what an evaluate or select stage found for each document
+//   text/<source>/text.jsonl    what a model wrote for a source, and beside it what is said of it
 //   report.html                 written by the report layer
 //   flights/rank-<rank>         the last calls of each of several ranks, for `retort autopsy`
 //   stop                        made by the user: asks the run to save and end
@@ -47,6 +48,9 @@ class RunFiles {
   base::Path checkpoints_path() const { return path_ / "checkpoints"; }
   base::Path flights_path() const { return path_ / "flights"; }
   base::Path stop_path() const { return path_ / "stop"; }
+  base::Path texts_path() const { return path_ / "text"; }
+  /// What a model wrote for a source.
+  base::Path text_path(std::string_view source) const { return texts_path() / source / "text.jsonl"; }
   base::Path results_path() const { return path_ / "stages"; }
   base::Path model_directory(std::string_view stage) const { return models_path() / stage; }
   base::Path checkpoints(std::string_view stage) const { return checkpoints_path() / stage; }

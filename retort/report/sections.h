@@ -38,6 +38,8 @@ Html costs(const Run& run);
 Html exchanged(const Run& run);
 /// Planned against measured memory of the training stages, by purpose.
 Html memory(const Run& run);
+/// Text that models wrote for others to learn from.
+Html written_texts(const Run& run);
 /// Text that the models wrote, side by side.
 Html generated(const Run& run);
 Html recipe(const Run& run);
@@ -63,6 +65,7 @@ inline constexpr Section kSections[] = {
     {"memory", "Time and memory",
      [](const Run& run, Palette&) { return costs(run) + memory(run) + exchanged(run); }},
     {"text", "Generated text", [](const Run& run, Palette&) { return generated(run); }},
+    {"written", "Text to learn from", [](const Run& run, Palette&) { return written_texts(run); }},
     {"recipe", "Recipe", [](const Run& run, Palette&) { return recipe(run); }},
     {"provenance", "Provenance", [](const Run& run, Palette&) { return provenance(run); }},
 };

@@ -330,5 +330,64 @@ TEST(Mistakes, AFileThatIsMissingIsOneOfTheCommand) {
   EXPECT_THROW(read_recipe("no/such.yaml"), base::UsageError);
 }
 
+/// A recipe whose source `chats` has these keys; stage `a` reads it, and others follow.
+std::string generated(const std::string& keys, const std::string& stages = "") {
+  return "version: 1\ndata:\n  chats: {" + keys +
+         "}\nstages:\n  - {name: a, kind: finetune, from: m/x, data: [chats], tokens: 60k}\n" + stages;
+}
+
+TEST(GeneratedSource, IsReadWithDefaultsOfItsKindAndWrittenAgain) {
+  const auto chats =
+      parse_recipe(generated("generated: {model: m/x, tokens: 1M, chat: true}"), "r.yaml").data.front();
+  EXPECT_EQ(chats.generated.model, "m/x");
+  EXPECT_EQ(chats.generated.tokens, 1'000'000);
+  EXPECT_EQ(chats.generated.temperature, 0.7);
+  const auto recipe =
+      parse_recipe("seed: 7\n" + generated("generated: {model: m/x, tokens: 1k}, weight: 2"), "r.yaml");
+  EXPECT_EQ(recipe.data.front().generated.temperature, 1.0);
+  EXPECT_EQ(recipe.data.front().generated.seed, 7U);
+  const auto again = parse_recipe(to_yaml(recipe), "again.yaml");
+  EXPECT_EQ(to_json(again), to_json(recipe));
+  EXPECT_FALSE(to_json(recipe).at("data").at("chats").contains("path"));
+}
+
+TEST(GeneratedSource, IsRefusedWithItsReason) {
+  const auto says = [](const std::string& keys, const std::string& what, const std::string& stages = "") {
+    const auto message = message_of(generated(keys, stages));
+    EXPECT_NE(message.find(what), std::string::npos) << message;
+  };
+  says("generated: {tokens: 1k}", "data.chats.generated.model: missing");
+  says("generated: {model: m/x}", "data.chats.generated.tokens: expected a number of tokens to keep above 0");
+  says("generated: {model: m/x, tokens: 0}", "tokens to keep above 0, such as 1M");
+  says("generated: {model: m/x, tokens: 1k}, path: b.txt", "data.chats.path: a model writes the text");
+  says("generated: {model: m/x, tokens: 1k, questions: q.txt}", "generated.questions: are asked in a conv");
+  says("generated: {model: m/x, tokens: 1k, chat: true, starts: s.txt}",
+       "generated.starts: are of documents");
+  says("generated: {model: m/x, tokens: 1k, temperature: 0}", "generated.temperature: at 0 every document");
+  says("generated: {model: m/x, tokens: 1k, temprature: 1}", "did you mean 'temperature'");
+  says("generated: {model: late, tokens: 1k}",
+       "chats.generated.model: stage 'a' reads the text, and 'late' does not come before it",
+       "  - {name: late, kind: finetune, from: m/x, data: [chats], tokens: 60k}\n");
+  says("generated: {model: a, tokens: 1k}", "stage 'a' reads the text, and 'a' does not come before it");
+  says("generated: {model: b, tokens: 1k}", "'b' is no stage and no directory");
+  says("generated: {model: scores, tokens: 1k}", "stage 'scores' is of kind evaluate and makes no model",
+       "  - {name: scores, kind: evaluate, models: [a], data: [chats]}\n");
+}
+
+TEST(GeneratedSource, IsWhatAStageNamedAsTextIsToldOf) {
+  const auto message = message_of(kHead +
+                                  "  - {name: a, kind: finetune, from: m/x, data: [books], tokens: 60k}\n"
+                                  "  - {name: b, kind: finetune, from: a, data: [a], tokens: 60k}\n");
+  EXPECT_NE(message.find("'a' is a stage and no source of text; a source with generated: {model: a}"),
+            std::string::npos)
+      << message;
+}
+
+TEST(GeneratedSource, AnswersAllQuestionsOfAFileWithoutABudget) {
+  const auto recipe =
+      parse_recipe(generated("generated: {model: m/x, chat: true, questions: q.jsonl}"), "r.yaml");
+  EXPECT_EQ(recipe.data.front().generated.tokens, 0);
+}
+
 }  // namespace
 }  // namespace retort::recipe
