@@ -47,7 +47,7 @@ wheel: build  ## Packs the program into dist/*.whl, for pip
 	@python3 tools/make_wheel.py --build $(BUILD) --out dist
 
 demo: PURPOSES := build demo
-demo: build  ## Prunes, sparsifies, distils and measures the small model that comes along
+demo: build  ## Prunes, distils, measures and exports the small model that comes along
 	@$(PROGRAM) run $(RECIPE) --run-dir $(DEMO_RUN)
 
 # Before anything is installed or built, and so with nothing but bash.
