@@ -70,7 +70,8 @@ Json export_to(const ExportRequest& request, record::Observer& observer) {
   Json certificate;
   const auto source = behaviour_of(request.model, nullptr, observer);
   base::write_directory_atomically(request.out, [&](const base::Path& directory) {
-    const auto main = form->write(directory);
+    const auto made = form->write(directory);
+    const auto& main = made.model;
     ModelRequest written = request.model;
     written.model = main.string();
     record::Observer silent;  // what there is to say was said of the model that it was made from
@@ -84,6 +85,8 @@ Json export_to(const ExportRequest& request, record::Observer& observer) {
         {"source", {{"directory", request.model.model}, {"xxh128", weight_checksums(request.model.model)}}},
         {"checks", compared(source, own)},
         {"recorded", recorded(own)}};
+    if (!request.options.like.empty())
+      certificate["like"] = {{"quantised", made.values->all}, {"kept", made.values->kept}};
     require_same(certificate["checks"], form->is_exact());
     publish::write_card(certificate, form->config(), form->name(), request.model.model, request.measured,
                         directory);

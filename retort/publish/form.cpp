@@ -89,18 +89,18 @@ Form::Form(ExportOptions options, const base::Path& model, std::vector<std::int6
   if (options_.program == Program::vllm) require_computed_by_vllm(weights_.config(), model.string());
 }
 
-base::Path Form::write(const base::Path& directory) const {
+WrittenForm Form::write(const base::Path& directory) const {
   if (!types_) {
     write_hf_directory(weights_, dtype_, model_, directory);
-    return directory;
+    return {directory, std::nullopt};
   }
   const auto most = options_.max_part_bytes > 0 ? static_cast<std::size_t>(options_.max_part_bytes)
                                                 : std::numeric_limits<std::size_t>::max();
-  const auto files = write_gguf_model(
+  const auto written = write_gguf_model(
       {.config = config(), .weights = weights_, .directory = model_, .name = name(), .types = *types_},
       directory / base::join(name(), "-", types_->name, ".gguf"), most);
-  if (options_.program == Program::ollama) write_modelfile(config(), model_, files.front());
-  return files.front();
+  if (options_.program == Program::ollama) write_modelfile(config(), model_, written.files.front());
+  return {written.files.front(), written.values};
 }
 
 std::string Form::name() const {

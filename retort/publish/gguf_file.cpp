@@ -65,17 +65,19 @@ void require_gguf_says(const Config& config, const base::Path& tokenizer_from) {
   (void)tokenizer_entries(config, tokenizer_from);
 }
 
-std::vector<base::Path> write_gguf_model(const GgufModelToWrite& model, const base::Path& path,
-                                         std::size_t max_part_bytes) {
+WrittenGguf write_gguf_model(const GgufModelToWrite& model, const base::Path& path,
+                             std::size_t max_part_bytes) {
   const std::string where = model.directory.string();
   const auto& architecture = gguf_architecture_of(model.config, where);
   io::GgufEntries entries = general_entries(model, architecture, text::Tokenizer::from_file(model.directory));
   append(entries, gguf_keys(model.config, architecture, where));
   append(entries, tokenizer_entries(model.config, model.directory));
-  const auto tensors = gguf_tensors(model.config, model.weights, architecture, model.types.of, where);
-  const auto files = io::write_gguf_parts(path, entries, tensors, max_part_bytes);
-  require_read_back(model, architecture, files.front());
-  return files;
+  WrittenGguf written;
+  const auto tensors =
+      gguf_tensors(model.config, model.weights, architecture, model.types, written.values, where);
+  written.files = io::write_gguf_parts(path, entries, tensors, max_part_bytes);
+  require_read_back(model, architecture, written.files.front());
+  return written;
 }
 
 }  // namespace retort::publish

@@ -62,6 +62,8 @@ TEST_F(Export, TakesTheTypesOfAnotherFile) {
   const Json again = certificate_of(project_.run({"export", "first/m-Q8_0.gguf", "--for", "llama.cpp",
                                                   "--like", "first/m-Q8_0.gguf", "--out", "out", "--json"}));
   EXPECT_EQ(again["checks"]["logits"]["largest_difference"], 0) << "Q8_0 of values of Q8_0 are those values";
+  EXPECT_GT(again["like"]["kept"].get<std::int64_t>(), 0);
+  EXPECT_EQ(again["like"]["kept"], again["like"]["quantised"]);
   const auto bytes = [&](const char* file) {
     return static_cast<std::int64_t>(fs::file_size(project_.path(file)));
   };

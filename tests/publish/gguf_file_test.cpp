@@ -124,7 +124,7 @@ TEST(WriteGgufModel, OfBlocksThatDifferKeepsTheirSizesWhereLlamaCppTakesThem) {
   fs::copy_file(test::source() / "models/europa-5m/tokenizer.json", directory.path() / "tokenizer.json");
   const publish::Form form({.type = "f32"}, directory.path(), {});
   const test::TemporaryDirectory out;
-  const auto file = form.write(out.path());
+  const auto file = form.write(out.path()).model;
   const auto metadata = io::GgufFile::open(file).metadata();
   EXPECT_EQ(metadata.at("general.architecture"), "deci");
   EXPECT_EQ(metadata.at("deci.attention.head_count"), (Json{8, 0, 6, 2}));
