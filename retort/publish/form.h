@@ -42,6 +42,8 @@ class Form {
   bool is_exact() const;
   /// "Q4_K_M", "BF16"
   std::string type() const;
+  /// What the program was seen to do with a whole model of the family: "loads in llama.cpp 2026.10.11549".
+  std::string seen() const;
 
  private:
   ExportOptions options_;

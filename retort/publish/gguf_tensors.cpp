@@ -5,7 +5,6 @@
 #include <functional>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -28,14 +27,6 @@ RowChange change_of(const std::string& name, const Config& config, const io::Ggu
   if (architecture.norms_plus_one && name.ends_with("norm.weight")) return {.added = 1};
   const bool turned = name.ends_with(".attn_q.weight") || name.ends_with(".attn_k.weight");
   return {.rows_of_head = architecture.rows_reordered && turned ? head : 0};
-}
-
-// Under which tensors lie in files; several may share one.
-std::set<std::string> stored_names(const Config& config) {
-  std::set<std::string> names;
-  for (const auto& unit : architecture::make_layout(config).units)
-    for (const auto& tensor : unit.tensors) names.insert(tensor.stored.name);
-  return names;
 }
 
 // Embedding, blocks by number, norm, head.
@@ -98,23 +89,34 @@ void write(const Written& tensor, const io::WeightFiles& weights, io::GgmlType t
 
 }  // namespace
 
+std::map<std::string, std::string> gguf_names(const Config& config, const io::GgufArchitecture& architecture,
+                                              const std::string& where) {
+  std::map<std::string, std::string> names;
+  for (const auto& unit : architecture::make_layout(config).units)
+    for (const auto& tensor : unit.tensors) {  // several may lie in one
+      const std::string& own = tensor.stored.name;
+      const auto name = io::gguf_name(architecture, own);
+      require<ModelError>(name.has_value(), where, ": GGUF architecture \"", architecture.name,
+                          "\" has no tensor for ", io::quote(own), "; write the model for transformers.");
+      names[own] = *name;
+    }
+  return names;
+}
+
 std::vector<io::GgufTensorToWrite> gguf_tensors(const Config& config, const io::WeightFiles& weights,
                                                 const io::GgufArchitecture& architecture,
                                                 const GgufTypes& types, QuantisedValues& counted,
                                                 const std::string& where) {
   std::vector<io::GgufTensorToWrite> tensors;
-  for (const std::string& own : stored_names(config)) {
-    const auto name = io::gguf_name(architecture, own);
-    require<ModelError>(name.has_value(), where, ": GGUF architecture \"", architecture.name,
-                        "\" has no tensor for ", io::quote(own), "; write the model for transformers.");
+  for (const auto& [own, name] : gguf_names(config, architecture, where)) {
     const auto header = weights.header(own);
     const Written tensor{.own = own,
-                         .name = *name,
+                         .name = name,
                          .shape = {header.shape.begin(), header.shape.end()},
-                         .change = change_of(*name, config, architecture),
+                         .change = change_of(name, config, architecture),
                          .dtype = header.dtype};
     const io::GgmlType type = type_of(tensor, weights, types);
-    tensors.push_back({*name, type, tensor.shape,
+    tensors.push_back({name, type, tensor.shape,
                        [&weights, &counted, tensor, type, like = types.like](const io::ByteSink& sink) {
                          write(tensor, weights, type, like.get(), counted, sink);
                        }});

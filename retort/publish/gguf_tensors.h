@@ -2,6 +2,7 @@
 // The weights of a model as tensors of a GGUF file.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,14 @@ struct QuantisedValues {
   std::int64_t kept = 0;  ///< in the very blocks of GgufTypes::like
 };
 
+/// The tensors that lie in the model's files, and their names in a GGUF file.  Throws ModelError for one that
+/// the architecture does not have.
+std::map<std::string, std::string> gguf_names(const architecture::Config& config,
+                                              const io::GgufArchitecture& architecture,
+                                              const std::string& where);
+
 /// In the order embedding, blocks, norm, head; they read `weights` when they are written, row by row, and
-/// count then.  Throws ModelError for a tensor that the architecture does not have, and while writing for
-/// values that are not finite.
+/// count then.  Throws as gguf_names(), and ModelError while writing for values that are not finite.
 std::vector<io::GgufTensorToWrite> gguf_tensors(const architecture::Config& config,
                                                 const io::WeightFiles& weights,
                                                 const io::GgufArchitecture& architecture,
