@@ -18,10 +18,12 @@ constexpr double kBytesOfMegabyte = 1e6;
 
 // What a person asks first; the rest is in certificate.json.
 base::Json summary_of(const base::Json& certificate, const base::Path& directory) {
-  return {{"directory", directory.string()},
-          {"model", certificate.at("model")},
-          {"type", certificate.at("type")},
-          {"checks", certificate.at("checks")}};
+  base::Json summary = {{"directory", directory.string()},
+                        {"model", certificate.at("model")},
+                        {"type", certificate.at("type")}};
+  if (certificate.contains("like")) summary["like"] = certificate["like"];
+  summary["checks"] = certificate.at("checks");
+  return summary;
 }
 
 void print_certificate(const base::Json& certificate, const base::Path& directory, bool as_json) {
@@ -74,7 +76,8 @@ Action declare_export(CLI::App& app) {
   auto* type = app.add_option(
       "--type", request.options.type,
       base::join("Of a GGUF file: ", io::gguf_mixture_names(), "; default: that of the model's weights"));
-  app.add_option("--like", request.options.like, "A GGUF file: each tensor gets the type that it has there")
+  app.add_option("--like", request.options.like,
+                 "A GGUF file: each tensor gets the type that it has there, and unchanged blocks are copied")
       ->excludes(type);
   app.add_option("--max-part-mb", options->max_part_megabytes,
                  "Cut a GGUF file into parts of so many megabytes of tensors")

@@ -32,7 +32,7 @@ REFERENCE_HEADER = re.compile(r"^(retort/\w+/reference)/")
 FAMILY_TABLES = "retort/architecture/families"
 FAMILY_NAME = re.compile(r'\.(?:architecture|model_type) = "([^"]+)"')
 # A default, the names of a file format, of a pattern, and what was tried with each family.
-MAY_NAME_FAMILIES = ("retort/architecture/config.h", "retort/io/gguf_", "retort/text/split.cpp", "retort/publish/load_table.inc")
+MAY_NAME_FAMILIES = ("retort/architecture/config.h", "retort/io/gguf_", "retort/text/split.cpp", "retort/publish/load_")
 KEYWORDS = {"SOURCES", "DEPENDS", "OPTIONS", "ROOMS", "LINKS", "APART", "TORCH"}
 
 

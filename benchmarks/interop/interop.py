@@ -12,7 +12,7 @@ log-probabilities of `retort eval` to 1e-3, then makes the ids of `retort genera
 tokenize`; all in float32, and Retort's of the model before it was exported.  Ids may differ where the program's two best lie within
 1e-4: these ties are counted.  Else a cell says why not.
 
---write puts the table where documents and the program have it: docs/formats/loads.md and retort/publish/load_table.inc.
+--write puts the table where documents and the program have it: docs/formats/loads.md and retort/publish/load_table.inc, with --settings retort/publish/load_settings.inc.
 --onto begins with the cells of an earlier --json, and replaces those that are tried now.  --settings tries models that nothing was pruned from instead, with settings of config.json that GGUF may have no words for.
 Standard library only.
 """
@@ -125,7 +125,8 @@ class Retort:
     def exported(self, model, program):
         out = self.folder / "exported" / program / "-".join(model.relative_to(self.folder).parts) / "model"
         out.parent.mkdir(parents=True)
-        done = self.run("export", model, "--for", program, "--out", out, "--json")
+        # vLLM loads what transformers does, and is asked about what is not written for it, too.
+        done = self.run("export", model, "--for", "transformers" if program == "vllm" else program, "--out", out, "--json")
         if done.returncode:
             raise RuntimeError(sentence_of(done))
         return out / json.loads(done.stdout)["model"]
@@ -317,8 +318,8 @@ def parsed():
     parser.add_argument("--onto", type=Path, metavar="FILE", help="what --json wrote earlier; what is not tried now stays")
     parser.add_argument("--write", action="store_true", help="the table, to the files of the project that have it")
     arguments = parser.parse_args()
-    if arguments.write and (arguments.settings or (arguments.only or arguments.what) and not arguments.onto):
-        parser.error("--write writes a whole table: it takes --onto beside --only and --what, and no --settings")
+    if arguments.write and (arguments.only or arguments.what) and not arguments.onto:
+        parser.error("--write writes a whole table: it takes --onto beside --only and --what")
     return arguments
 
 
@@ -350,7 +351,7 @@ def main():
     print(f"{time.strftime('%Y-%m-%d')}, {machine.described()}; {sum(found['tie'] for found in table.found.values())} ties\n")
     print(tables.listed(table.cells, versions) if arguments.settings else tables.markdown(table.cells, versions))
     if arguments.write:
-        tables.write(table.cells, versions, SOURCE)
+        (tables.write_settings if arguments.settings else tables.write)(table.cells, versions, SOURCE)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import time
 
 LONGEST_REASON = 120
 BEGIN, END = "<!-- written by benchmarks/interop/interop.py -->\n", "<!-- end -->\n"
-DOCUMENT, SOURCE_FILE = "docs/formats/loads.md", "retort/publish/load_table.inc"
+DOCUMENT, SOURCE_FILE, SETTINGS_FILE = "docs/formats/loads.md", "retort/publish/load_table.inc", "retort/publish/load_settings.inc"
 
 # What whole sentences come to.
 SHORT = [
@@ -74,11 +74,24 @@ def rows(cells, versions):
         yield "{" + ", ".join(map(json.dumps, (family + "ForCausalLM", what, program, versions[program], in_short(cell)))) + "},\n"
 
 
+def tried(versions):
+    return time.strftime("%Y-%m-%d"), ", ".join(f"{program} {version}" for program, version in versions.items())
+
+
+def first_line(script, versions):
+    return "// Written by benchmarks/interop/{} on {} with {}; do not edit.\n".format(script, *tried(versions))
+
+
+def write_settings(cells, versions, root):
+    """What a program that read an export computed otherwise, or did not load."""
+    failed = {key: cell for key, cell in cells.items() if cell.startswith(("fails", "other"))}
+    (root / SETTINGS_FILE).write_text(first_line("interop.py --settings", versions) + "".join(rows(failed, versions)), encoding="utf-8")
+
+
 def write(cells, versions, root):
-    date, tried = time.strftime("%Y-%m-%d"), ", ".join(f"{program} {version}" for program, version in versions.items())
+    date, programs = tried(versions)
     document = root / DOCUMENT
     before, _, rest = document.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
-    document.write_text(f"{before}{BEGIN}{date}, {tried}.\n\n{markdown(cells, versions)}{END}{after}", encoding="utf-8")
-    (root / SOURCE_FILE).write_text(f"// Written by benchmarks/interop/interop.py on {date} with {tried}; do not edit.\n"
-                                    + "".join(rows(cells, versions)), encoding="utf-8")
+    document.write_text(f"{before}{BEGIN}{date}, {programs}.\n\n{markdown(cells, versions)}{END}{after}", encoding="utf-8")
+    (root / SOURCE_FILE).write_text(first_line("interop.py", versions) + "".join(rows(cells, versions)), encoding="utf-8")

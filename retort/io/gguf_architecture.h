@@ -18,7 +18,9 @@ struct GgufArchitecture {
   bool norms_plus_one = false;     ///< files hold 1 + w of a norm, Hugging Face w
   bool norms_around = false;       ///< each half of a block has a norm before and one after it
   bool fused = false;              ///< q, k, v are one matrix, gate and up another
-  bool soft_caps = false;
+  bool soft_caps = false;          ///< of scores and of logits; llama.cpp divides by both
+  bool final_cap = false;          ///< of logits, where there is one
+  bool says_no_window = false;     ///< a window of 0: earlier versions of llama.cpp wanted the key
   bool heads_span_hidden = false;  ///< no other number of query heads loads in llama.cpp
   /// Scores are divided by the root of the width of a head, in a model of so many blocks by that of hidden
   /// size by heads; 0: the file's family does not say it.
@@ -41,6 +43,7 @@ inline constexpr std::array<GgufArchitecture, 7> kGgufArchitectures{
       .hugging_face = "Phi3ForCausalLM",
       .model_type = "phi3",
       .fused = true,
+      .says_no_window = true,
       .heads_span_hidden = true},
      {.name = "gemma2",
       .hugging_face = "Gemma2ForCausalLM",
@@ -55,6 +58,7 @@ inline constexpr std::array<GgufArchitecture, 7> kGgufArchitectures{
       .model_type = "gemma3_text",
       .norms_plus_one = true,
       .norms_around = true,
+      .final_cap = true,
       .blocks_of_largest = 62,
       .window_pattern = 6},
      {.name = "deci",

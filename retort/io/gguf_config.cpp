@@ -116,16 +116,26 @@ bool is_harmless(const Json& value, Harmless harmless) {
   return false;
 }
 
-bool is_honoured(const GgufArchitecture& architecture, std::string_view key) {
-  return (architecture.soft_caps && key.ends_with("_softcapping")) ||
-         (architecture.fused && key == "rope.scaling.attn_factor");
+bool is_longrope(const GgufShape& shape) {
+  return !shape.long_divisors.empty() || !shape.short_divisors.empty();
 }
 
-void refuse_unhonoured(const Keys& keys) {
+bool is_yarn(const Keys& keys) {
+  return keys.text("rope.scaling.type") == "yarn" && keys.number("rope.scaling.factor").value_or(1) != 1;
+}
+
+bool is_honoured(const Keys& keys, const GgufShape& shape, std::string_view key) {
+  const GgufArchitecture& architecture = keys.architecture();
+  if (key == "rope.scaling.attn_factor") return is_longrope(shape) || is_yarn(keys);
+  return (architecture.soft_caps && key.ends_with("_softcapping")) ||
+         (architecture.final_cap && key == "final_logit_softcapping");
+}
+
+void refuse_unhonoured(const Keys& keys, const GgufShape& shape) {
   const MetadataReader& in = keys.in();
   for (const RefusedKey& refused : kRefused) {
     const auto found = in.all().find(keys.of(refused.key));
-    if (is_honoured(keys.architecture(), refused.key)) continue;
+    if (is_honoured(keys, shape, refused.key)) continue;
     if (found == in.all().end() || is_harmless(found->second, refused.harmless)) continue;
     throw ModelError(base::join(in.where(), ": metadata ", quote(found->first), " means ", refused.means,
                                 ", which is not supported; use a model without it."));
@@ -179,9 +189,14 @@ Json longrope_scaling(const Keys& keys, const GgufShape& shape) {
   return scaling;
 }
 
+// What cos and sin of a yarn are multiplied by beside rope.scaling.attn_factor.
+double yarn_factor_of_length(double factor) {
+  return factor <= 1 ? 1 : 0.1 * std::log(factor) + 1;
+}
+
 // rope_scaling; null where there is none.
 Json read_scaling(const Keys& keys, double theta, const GgufShape& shape) {
-  if (!shape.long_divisors.empty() || !shape.short_divisors.empty()) return longrope_scaling(keys, shape);
+  if (is_longrope(shape)) return longrope_scaling(keys, shape);
   const std::span<const float> divisors = shape.rope_divisors;
   const std::string type = keys.text("rope.scaling.type").value_or("none");
   const double factor = keys.number("rope.scaling.factor").value_or(1);
@@ -198,6 +213,8 @@ Json read_scaling(const Keys& keys, double theta, const GgufShape& shape) {
   for (const char* key : {"beta_fast", "beta_slow"})
     if (const auto beta = keys.number(base::join("rope.scaling.yarn_", key))) scaling[key] = *beta;
   scaling["original_max_position_embeddings"] = keys.required_count("rope.scaling.original_context_length");
+  if (const auto times = keys.number("rope.scaling.attn_factor"))
+    scaling["attention_factor"] = *times * yarn_factor_of_length(factor);
   return scaling;
 }
 
@@ -258,6 +275,9 @@ void add_scores(const Keys& keys, Json& config) {
   if (architecture.soft_caps)
     for (const char* cap : {"attn_logit_softcapping", "final_logit_softcapping"})
       if (const auto value = keys.number(cap)) config[cap] = *value;
+  if (architecture.final_cap)
+    if (const auto cap = keys.number("final_logit_softcapping"); cap && *cap != 0)
+      config["final_logit_softcapping"] = *cap;
 }
 
 // Of Phi-3, whose positions may turn a part of each head.
@@ -349,7 +369,7 @@ void add_lists(const Keys& keys, const GgufHeads& heads, std::int64_t head_dim, 
 std::string gguf_config_json(const MetadataReader& in, const GgufShape& shape) {
   const GgufHeads heads = read_gguf_heads(in);
   const Keys keys(in);
-  refuse_unhonoured(keys);
+  refuse_unhonoured(keys, shape);
   const std::int64_t hidden = keys.required_count("embedding_length");
   const auto epsilon = keys.number("attention.layer_norm_rms_epsilon");
   require<ModelError>(epsilon.has_value(), in.where(), ": has no metadata \"",

@@ -1,6 +1,8 @@
 #include "retort/io/gguf_tokenizer.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -116,6 +118,15 @@ void add_templates(const MetadataReader& in, std::map<std::string, std::string>&
   }
 }
 
+// As llama.cpp does in a model of this name: spaces behind special tokens go, but behind these three.
+void strip_as_phi3(const MetadataReader& in, std::vector<AddedToken>& added) {
+  constexpr std::array<std::string_view, 3> kKeep{"<unk>", "<s>", "<|endoftext|>"};
+  std::string name = in.text("general.name").value_or("");
+  for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  if (name.find("phi-3") == name.npos && name.find("phi3") == name.npos) return;
+  for (AddedToken& token : added) token.rstrip = std::ranges::find(kKeep, token.content) == kKeep.end();
+}
+
 }  // namespace
 
 std::string gguf_tokenizer_json(const MetadataReader& in) {
@@ -123,6 +134,7 @@ std::string gguf_tokenizer_json(const MetadataReader& in) {
   const bool pieces = is_sentencepiece(in);
   TokenizerParts parts = pieces ? sentencepiece_parts(in, vocabulary) : byte_level_parts(in, vocabulary);
   parts.added = added_tokens_of(vocabulary);
+  strip_as_phi3(in, parts.added);
   parts.around = read_around(in, vocabulary, pieces);
   return tokenizer_json(std::move(parts), in.where());
 }

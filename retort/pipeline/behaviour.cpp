@@ -3,49 +3,36 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "retort/base/error.h"
+#include "retort/eval/generate_texts.h"
 #include "retort/eval/memory_plan.h"
 #include "retort/eval/score.h"
-#include "retort/model/dtype.h"
+#include "retort/io/quote.h"
 #include "retort/model/weights.h"
 #include "retort/ops/path.h"
-#include "retort/ops/tensor_allocator.h"
 #include "retort/pipeline/context.h"
-#include "retort/pipeline/float32_products.h"
-#include "retort/pipeline/inspect_model.h"
+#include "retort/pipeline/text_model.h"
+#include "retort/publish/proof_texts.h"
 
 namespace retort::pipeline {
 namespace {
 
 using base::Json;
 
-// Prose, digits, code, accents, other scripts, signs of several code points, and white space of every kind.
-constexpr std::array kTexts{
-    "The river rose in the night. By morning the lower road was gone, and the post came by boat: two "
-    "letters, a "
-    "newspaper three days old, and a parcel of seeds that nobody had ordered.",
-    "In 1969 about 600 million people watched; 3.14159 is not 22/7, and 1,000,000 - 999,999 = 1.",
-    "def mean(values):\n    total = 0.0\n    for v in values:\n        total += v\n    return total / "
-    "len(values)  # "
-    "fails on []\n",
-    "Żółw i łoś spotkały się w Łodzi; l'été, où êtes-vous? Größe, straße, año, coração, ψυχή, въпрос.",
-    "Das Wasser kocht bei hundert Grad, sagt man. Wer es genau wissen will, misst den Luftdruck und rechnet "
-    "nach.",
-    "水は高きより低きに流れる。我在北京吃苹果。한국어도 씁니다.",
-    "I'm sure they'll say it's 'fine' — we've heard that... haven't we?! (Yes/No) [x] {y} <z> @home #1 $5 "
-    "100%",
-    "👩‍👩‍👧 🇪🇺 ✅ naïve café e\u0301 \u00a0nbsp",
-    "  two spaces\t\ttabs\n\n\nthree breaks   and   more    \r\nend ",
-};
 constexpr const char* kPrompt = "The capital of France is";
 constexpr std::int64_t kGreedyTokens = 64;
 // Of logits that are compared in float64: a vocabulary may have 262144 tokens.
-constexpr std::int64_t kRowsAtOnce = 16;
+constexpr std::int64_t kRowsAtOnce = 4;
+// Both as they are, as logarithms of shares, and what becomes of them.
+constexpr std::int64_t kDoublesOfALogit = 7;
 // Of perplexities that two processors compute.
 constexpr double kPerplexityTolerance = 1e-3;
+
+// Of the most likely tokens, without what a model's files say of sampling.
+constexpr SamplingRequest kGreedy{
+    .temperature = 0.0, .top_p = 1.0, .min_p = 0.0, .repetition_penalty = 1.0, .top_k = 0};
 
 ModelRequest in_float32(const ModelRequest& request) {
   ModelRequest own = request;
@@ -53,46 +40,100 @@ ModelRequest in_float32(const ModelRequest& request) {
   return own;
 }
 
-std::vector<std::int32_t> greedy_ids(const ModelRequest& request) {
-  record::Observer observer;  // what is to be said of the model was said
-  GenerateRequest greedy{.model = in_float32(request), .text = {}, .prompt = kPrompt};
-  greedy.text.sampling = {
-      .temperature = 0.0, .top_p = 1.0, .min_p = 0.0, .repetition_penalty = 1.0, .top_k = 0};
-  greedy.text.max_new_tokens = kGreedyTokens;
-  const auto made = generate(greedy, observer);
-  auto ids = made.at("ids").get<std::vector<std::int32_t>>();
-  ids.erase(ids.begin(), ids.begin() + made.at("prompt_tokens").get<std::int64_t>());
+eval::TextsOptions greedy_options(const TextModel& model) {
+  return {.sampling = model.sampling,
+          .max_new_tokens = kGreedyTokens,
+          .texts_at_once = 1,
+          .stop_ids = model.stop_ids,
+          .ids_without_token = model.ids_without_token};
+}
+
+std::vector<eval::Prompt> greedy_prompt(const TextModel& model) {
+  return {{model.text.prompt_ids(kPrompt), 0}};
+}
+
+std::vector<std::int32_t> greedy_ids(const TextModel& model, shard::Parameters& parameters) {
+  const auto prompts = greedy_prompt(model);
+  std::vector<std::int32_t> ids;
+  const auto done = [&](std::size_t, const eval::Generation& made) {
+    ids.assign(made.ids.begin() + made.prompt_tokens, made.ids.end());
+  };
+  eval::generate_texts(parameters, prompts, greedy_options(model), {.done = done});
   return ids;
 }
 
+// Few rows at a time: a vocabulary is long, and they are float64.
 double sum_of_nll(const at::Tensor& logits_NV, std::span<const std::int32_t> ids) {
-  const auto rows = static_cast<std::int64_t>(ids.size()) - 1;
-  const auto targets = model::index_tensor(ids.subspan(1), logits_NV.device());
-  const auto log_shares = at::log_softmax(logits_NV.narrow(0, 0, rows).to(at::kDouble), 1);
-  return -log_shares.gather(1, targets.unsqueeze(1)).sum().item<double>();
+  const auto count = std::ssize(ids) - 1;
+  double sum = 0;
+  for (std::int64_t first = 0; first < count; first += kRowsAtOnce) {
+    const auto rows = std::min(kRowsAtOnce, count - first);
+    const auto targets = model::index_tensor(
+        ids.subspan(static_cast<std::size_t>(first) + 1, static_cast<std::size_t>(rows)), logits_NV.device());
+    const auto log_shares = at::log_softmax(logits_NV.narrow(0, first, rows).to(at::kDouble), 1);
+    sum -= log_shares.gather(1, targets.unsqueeze(1)).sum().item<double>();
+  }
+  return sum;
 }
 
-// Logits of each text, and the mean negative log-likelihood of all.
-void score(const ModelRequest& request, std::span<const std::vector<std::int32_t>> texts,
+// Logits of each text, and the mean negative log-likelihood of those that all models read.
+void score(shard::Parameters& parameters, at::Device device, std::span<const std::vector<std::int32_t>> texts,
            Behaviour& behaviour) {
-  const auto device = model::parse_device(request.device);
-  const auto parameters = shard::resident_parameters(model::load_weights(request.model, at::kFloat, device),
-                                                     shard::Use::frozen, at::kFloat);
-  const auto& config = parameters->config();
-  const auto& layout = parameters->layout();
+  const auto& config = parameters.config();
+  const auto& layout = parameters.layout();
   std::vector<at::Tensor> hidden;
   for (const auto& ids : texts)
     hidden.push_back(eval::forward_hidden(
-        *parameters, model::index_tensor(ids, device),
+        parameters, model::index_tensor(ids, device),
         model::make_token_layout(config, {0, static_cast<std::int64_t>(ids.size())}, device)));
-  const eval::HeadScorer head(config, layout, parameters->acquire(layout.head_unit()));
+  const eval::HeadScorer head(config, layout, parameters.acquire(layout.head_unit()));
   std::int64_t targets = 0;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     behaviour.logits_NV.push_back(head.logits(hidden[i]).to(at::kCPU, at::kFloat));
+    if (i >= publish::fixed_texts().size()) continue;
     behaviour.nll += sum_of_nll(behaviour.logits_NV.back(), texts[i]);
     targets += std::ssize(texts[i]) - 1;
   }
   behaviour.nll /= static_cast<double>(targets);
+}
+
+// Of the texts, by the model's own tokenizer; a conversation has its special tokens already.
+std::vector<std::vector<std::int32_t>> ids_of(const Behaviour& behaviour, const ModelText& text) {
+  std::vector<std::vector<std::int32_t>> ids;
+  for (const char* words : publish::fixed_texts()) ids.push_back(text.prompt_ids(words));
+  for (const auto& words : behaviour.own_texts) ids.push_back(text.prompt_ids(words));
+  if (!behaviour.chat.empty()) ids.push_back(text.tokenizer.encode(behaviour.chat, false));
+  return ids;
+}
+
+// A template may name tokens that the model has no rows for.
+bool has_rows(const ModelText& text, const std::string& chat) {
+  return std::ranges::all_of(text.tokenizer.encode(chat, false),
+                             [&](std::int32_t id) { return id < text.rows; });
+}
+
+// Weights and the larger of both works, beside the logits that are kept of two models.
+shard::MemoryPlan plan_of(const TextModel& model, std::span<const std::vector<std::int32_t>> texts) {
+  const auto path = ops::path_of(model.device);
+  const auto prompts = greedy_prompt(model);
+  std::int64_t longest = 0, tokens = 0;
+  for (const auto& ids : texts) {
+    longest = std::max(longest, std::ssize(ids));
+    tokens += std::ssize(ids);
+  }
+  auto plan = eval::plan_scoring(model.config, nullptr, model.item_bytes(), longest, path);
+  auto greedy = eval::plan_texts(model.config, model.item_bytes(), prompts, greedy_options(model), path,
+                                 eval::WeightsFrom::memory);
+  const auto& vocabulary = model.config.vocab_size;
+  const auto all_hidden = tokens * model.config.hidden_size * model.item_bytes();
+  plan.items.push_back({"hidden states of the texts", all_hidden});
+  if (greedy.total_bytes() > plan.total_bytes()) plan.items = greedy.items;
+  plan.items.push_back(
+      {"logits of the texts, of both models", 2 * tokens * vocabulary * std::int64_t{sizeof(float)}});
+  plan.items.push_back({"logits that are compared, in float64",
+                        kDoublesOfALogit * kRowsAtOnce * vocabulary * std::int64_t{sizeof(double)}});
+  plan.advice = "use a machine with more memory, or --device cpu";
+  return plan;
 }
 
 // Ids that both share from the beginning on.
@@ -104,24 +145,19 @@ std::int64_t equal_ids(const Ids& a, const Ids& b) {
 }  // namespace
 
 Behaviour behaviour_of(const ModelRequest& request, const Behaviour* like, record::Observer& observer) {
-  ops::install_tensor_allocator();
-  const auto device = model::parse_device(request.device);
-  settle_float32_products(device, observer);
-  const auto config = inspect_model(request.model, observer);
-  const auto text = read_model_text(request.model, config);
+  const TextModel model(in_float32(request), kGreedy, observer);
   Behaviour behaviour;
-  std::int64_t longest = 0, tokens = 0;
-  for (const char* words : kTexts) {
-    behaviour.ids.push_back(text.prompt_ids(words));
-    longest = std::max(longest, std::ssize(behaviour.ids.back()));
-    tokens += std::ssize(behaviour.ids.back());
-  }
-  auto plan = eval::plan_scoring(config, nullptr, std::int64_t{sizeof(float)}, longest, ops::path_of(device));
-  plan.items.push_back(
-      {"logits of the texts, of both models", 2 * tokens * config.vocab_size * std::int64_t{sizeof(float)}});
-  shard::require_fits(plan, available_bytes(request.available_memory, device));
-  score(request, like ? like->ids : behaviour.ids, behaviour);
-  behaviour.greedy_ids = greedy_ids(request);
+  behaviour.chat = publish::chat_text(model.path);
+  behaviour.own_texts =
+      like ? like->own_texts : publish::texts_of_added_tokens(model.text.tokenizer, model.text.rows);
+  if ((like && like->chat.empty()) || !has_rows(model.text, behaviour.chat)) behaviour.chat.clear();
+  behaviour.ids = ids_of(behaviour, model.text);
+  const auto& texts = like && !like->ids.empty() ? like->ids : behaviour.ids;
+  shard::require_fits(plan_of(model, texts), available_bytes(request.available_memory, model.device));
+  const auto parameters = shard::resident_parameters(
+      model::load_weights(request.model, at::kFloat, model.device), shard::Use::frozen, at::kFloat);
+  score(*parameters, model.device, texts, behaviour);
+  behaviour.greedy_ids = greedy_ids(model, *parameters);
   return behaviour;
 }
 
@@ -142,7 +178,11 @@ Json compared(const Behaviour& source, const Behaviour& written) {
   }
   const auto count = static_cast<double>(tokens);
   return {
-      {"tokens", {{"texts", source.ids.size()}, {"equal", source.ids == written.ids}}},
+      {"tokens",
+       {{"texts", source.ids.size()},
+        {"equal", source.ids == written.ids && source.chat == written.chat},
+        {"with_added_tokens", source.own_texts.size()},
+        {"chat", !source.chat.empty()}}},
       {"logits",
        {{"tokens", tokens},
         {"largest_difference", largest},
@@ -154,10 +194,29 @@ Json compared(const Behaviour& source, const Behaviour& written) {
 }
 
 Json recorded(const Behaviour& behaviour) {
-  return {{"ids", behaviour.ids},
-          {"perplexity", std::exp(behaviour.nll)},
-          {"prompt", kPrompt},
-          {"greedy_ids", behaviour.greedy_ids}};
+  return {{"ids", behaviour.ids},   {"texts", behaviour.own_texts},
+          {"chat", behaviour.chat}, {"perplexity", std::exp(behaviour.nll)},
+          {"prompt", kPrompt},      {"greedy_ids", behaviour.greedy_ids}};
+}
+
+Behaviour recorded_texts(const Json& recorded) {
+  Behaviour behaviour;
+  behaviour.own_texts = recorded.value("texts", std::vector<std::string>{});
+  behaviour.chat = recorded.value("chat", "");
+  return behaviour;
+}
+
+std::string first_difference(const Behaviour& source, const Behaviour& written) {
+  if (source.chat != written.chat) return "the text of a conversation";
+  const auto fixed = publish::fixed_texts();
+  for (std::size_t i = 0; i < source.ids.size(); ++i) {
+    if (source.ids[i] == written.ids[i]) continue;
+    if (i < fixed.size()) return base::join("the ids of ", io::quote(fixed[i]));
+    const std::size_t own = i - fixed.size();
+    return own < source.own_texts.size() ? base::join("the ids of ", io::quote(source.own_texts[own]))
+                                         : "the ids of a conversation";
+  }
+  return "";
 }
 
 void require_as_recorded(const Behaviour& behaviour, const Json& recorded, const std::string& where) {
@@ -167,6 +226,7 @@ void require_as_recorded(const Behaviour& behaviour, const Json& recorded, const
         " other than those that were certified; export the model again, or use the "
         "version of Retort that wrote it.");
   };
+  as_then(recorded.value("chat", "") == behaviour.chat, "the chat template gives a text");
   as_then(recorded["ids"] == Json(behaviour.ids), "the tokenizer gives ids");
   const double then = recorded["perplexity"], now = std::exp(behaviour.nll);
   as_then(std::abs(now - then) <= kPerplexityTolerance * then, "texts have probabilities");

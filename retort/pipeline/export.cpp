@@ -1,15 +1,18 @@
 #include "retort/pipeline/export.h"
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "retort/architecture/counts.h"
+#include "retort/base/as_errors.h"
 #include "retort/base/error.h"
 #include "retort/base/printable.h"
 #include "retort/model/lineage.h"
 #include "retort/pipeline/behaviour.h"
 #include "retort/pipeline/context.h"
 #include "retort/pipeline/inspect_model.h"
+#include "retort/pipeline/measured.h"
 #include "retort/pipeline/pipeline.h"
 #include "retort/pipeline/torch_errors.h"
 #include "retort/publish/card.h"
@@ -41,7 +44,8 @@ void require_place(const base::Path& out) {
 // What is written, and from what.
 std::unique_ptr<const publish::Form> form_of(const ExportRequest& request, record::Observer& observer) {
   const base::Path model = request.model.model;
-  const auto config = inspect_model(model, observer);
+  record::Observer silent;  // what is to be said of the model is said when it is loaded
+  const auto config = inspect_model(model, silent);
   auto form = std::make_unique<publish::Form>(request.options, model,
                                               model::read_lineage(model, config).kept.numbers());
   if (form->zeros() > 0)
@@ -51,11 +55,23 @@ std::unique_ptr<const publish::Form> form_of(const ExportRequest& request, recor
   return form;
 }
 
+// Errors name the files where they will be, and not where they lie until then.
+void naming(const base::Path& out, const base::Path& temporary, const std::function<void()>& act) try {
+  base::as_errors(act);
+} catch (const base::Error& error) {
+  std::string sentence = error.what();
+  const std::string shown = out.string(), hidden = temporary.string();
+  for (std::size_t at = sentence.find(hidden); at != sentence.npos;
+       at = sentence.find(hidden, at + shown.size()))
+    sentence.replace(at, hidden.size(), shown);
+  base::throw_error(error.code(), sentence);
+}
+
 // What has to be so of a form that loses nothing, and the ids in any form.
-void require_same(const Json& checks, bool exact) {
+void require_same(const Json& checks, const std::string& other, bool exact) {
   require<ValidationError>(
-      checks["tokens"]["equal"] == true,
-      "export: the written tokenizer gives other ids than the model's; nothing was written, use "
+      other.empty(), "export: what would be written changes ", other,
+      ", expected the same as the model's tokenizer and chat template give; nothing was written, use "
       "--for transformers.");
   const double difference = checks["logits"]["largest_difference"];
   require<ValidationError>(!exact || difference <= kLogitTolerance,
@@ -70,25 +86,31 @@ Json export_to(const ExportRequest& request, record::Observer& observer) {
   Json certificate;
   const auto source = behaviour_of(request.model, nullptr, observer);
   base::write_directory_atomically(request.out, [&](const base::Path& directory) {
-    const auto main = form->write(directory);
-    ModelRequest written = request.model;
-    written.model = main.string();
-    record::Observer silent;  // what there is to say was said of the model that it was made from
-    const auto own = behaviour_of(written, &source, silent);
-    certificate = {
-        {"format", publish::kCertificateFormat},
-        {"retort", record::long_version()},
-        {"program", base::word(request.options.program)},
-        {"type", form->type()},
-        {"model", base::as_utf8(fs::relative(main, directory).native())},
-        {"source", {{"directory", request.model.model}, {"xxh128", weight_checksums(request.model.model)}}},
-        {"checks", compared(source, own)},
-        {"recorded", recorded(own)}};
-    require_same(certificate["checks"], form->is_exact());
-    publish::write_card(certificate, form->config(), form->name(), request.model.model, request.measured,
-                        directory);
-    certificate["files"] = publish::hashed_files(directory);
-    base::write_file_atomically(directory / publish::kCertificateFile, certificate.dump(1) + "\n");
+    naming(request.out, directory, [&] {
+      const auto made = form->write(directory);
+      const auto& main = made.model;
+      ModelRequest written = request.model;
+      written.model = main.string();
+      record::Observer silent;  // what there is to say was said of the model that it was made from
+      const auto own = behaviour_of(written, &source, silent);
+      certificate = {
+          {"format", publish::kCertificateFormat},
+          {"retort", record::long_version()},
+          {"program", base::word(request.options.program)},
+          {"type", form->type()},
+          {"seen", form->seen()},
+          {"model", base::as_utf8(fs::relative(main, directory).native())},
+          {"source", {{"directory", request.model.model}, {"xxh128", weight_checksums(request.model.model)}}},
+          {"checks", compared(source, own)},
+          {"recorded", recorded(own)}};
+      if (!request.options.like.empty())
+        certificate["like"] = {{"quantised", made.values->all}, {"kept", made.values->kept}};
+      require_same(certificate["checks"], first_difference(source, own), form->is_exact());
+      publish::write_card(certificate, form->config(), form->name(), request.model.model, request.measured,
+                          directory);
+      certificate["files"] = publish::hashed_files(directory);
+      base::write_file_atomically(directory / publish::kCertificateFile, certificate.dump(1) + "\n");
+    });
   });
   return certificate;
 }
@@ -97,7 +119,9 @@ Json export_model(const ExportRequest& request, record::Observer& observer) {
   Json certificate;
   translate_torch_errors([&] {
     require_place(request.out);
-    certificate = export_to(request, observer);
+    ExportRequest own = request;
+    if (own.measured.empty()) own.measured = measured_in_run(request.model.model);
+    certificate = export_to(own, observer);
   });
   return certificate;
 }

@@ -157,7 +157,7 @@ struct ExportRequest {
   ModelRequest model;  ///< and where it is compared; always in float32
   publish::ExportOptions options;
   base::Path out;             ///< a directory that is new or empty
-  std::string measured = {};  ///< tables of text about the model, for its card
+  std::string measured = {};  ///< tables of text for its card; empty: those of the run that it lies in
 };
 /// Writes the model in the form that a program loads, with a card and a certificate of how far it answers as
 /// the model does; returns the certificate: docs/formats/certificate.md.  Writes all or nothing.  Throws

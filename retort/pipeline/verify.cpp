@@ -29,9 +29,10 @@ Json verify_export(const VerifyRequest& request, record::Observer& observer) {
   written.model = (directory / base::Path(certificate["model"].get<std::string>())).string();
   const bool with_source = source_is_there(certificate["source"]);
   source.model = certificate["source"]["directory"];
-  const auto first = with_source ? behaviour_of(source, nullptr, observer) : Behaviour{};
+  const auto texts = recorded_texts(certificate["recorded"]);
+  const auto first = with_source ? behaviour_of(source, &texts, observer) : Behaviour{};
   record::Observer silent;
-  const auto own = behaviour_of(written, with_source ? &first : nullptr, silent);
+  const auto own = behaviour_of(written, with_source ? &first : &texts, silent);
   require_as_recorded(own, certificate["recorded"], directory.string());
   if (with_source) certificate["checks"] = compared(first, own);
   certificate["source"]["compared"] = with_source;

@@ -1,22 +1,22 @@
 #include "retort/publish/card.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/base/printable.h"
 #include "retort/base/units.h"
-#include "retort/publish/padded.h"
+#include "retort/publish/ancestry.h"
 
 namespace retort::publish {
 namespace {
 
 using base::Json;
-
-constexpr std::size_t kMaxLineage = std::size_t{1} << 26;
 
 std::string number(double value, int digits) {
   char text[64];
@@ -28,13 +28,11 @@ std::string row(const std::string& name, const std::string& value) {
   return base::join("| ", name, " | ", value, " |\n");
 }
 
-// What a model's retort.json says; null where there is none.
-Json read_origin(const base::Path& model) try {
-  const base::Path file = model / "retort.json";
-  if (!std::filesystem::is_regular_file(file)) return {};
-  return base::parse_json(base::read_file(file, kMaxLineage), {.max_bytes = kMaxLineage});
-} catch (const base::JsonFault&) {
-  return {};
+// What a file says, as a cell of a table: in one line, and without its marks.
+std::string cell(std::string text) {
+  for (char& letter : text)
+    if (letter == '|' || letter == '`' || static_cast<unsigned char>(letter) < 0x20) letter = ' ';
+  return text;
 }
 
 // "512", or "352 to 512" where blocks differ.
@@ -48,64 +46,75 @@ std::string of_blocks(const architecture::Config& config, Size size) {
   return least == most ? base::join(most) : base::join(least, " to ", most);
 }
 
-std::string sizes(const architecture::Config& config) {
+// Of each model a column: this one, and where it is another one the model that it comes from.
+std::string sizes(const std::vector<const architecture::Config*>& models) {
   const auto heads = [](const architecture::Block& block) {
     return block.attention ? block.attention->num_heads : 0;
   };
-  std::string text = "| | |\n| --- | --- |\n";
-  text += row("parameters", base::human_count(static_cast<double>(architecture::num_parameters(config))));
-  text += row("blocks", base::join(config.blocks.size()));
-  text += row("hidden size", base::join(config.hidden_size));
-  text += row("MLP channels", of_blocks(config, architecture::mlp_width));
-  text += row("query heads", of_blocks(config, heads));
-  text += row("KV heads", of_blocks(config, architecture::kv_groups));
-  return text + row("context", base::join(config.max_position_embeddings, " tokens"));
+  const auto of_each = [&](const std::string& name, auto&& say) {
+    std::string line = base::join("| ", name, " |");
+    for (const auto* config : models) line += base::join(" ", say(*config), " |");
+    return line + "\n";
+  };
+  std::string text = models.size() == 1 ? "| | |\n| --- | --- |\n"
+                                        : "| | this model | that it comes from |\n| --- | --- | --- |\n";
+  text += of_each("parameters", [](const auto& config) {
+    return base::human_count(static_cast<double>(architecture::num_parameters(config)));
+  });
+  text += of_each("blocks", [](const auto& config) { return base::join(config.blocks.size()); });
+  text += of_each("hidden size", [](const auto& config) { return base::join(config.hidden_size); });
+  text +=
+      of_each("MLP channels", [](const auto& config) { return of_blocks(config, architecture::mlp_width); });
+  text += of_each("query heads", [&](const auto& config) { return of_blocks(config, heads); });
+  text += of_each("KV heads", [](const auto& config) { return of_blocks(config, architecture::kv_groups); });
+  return text + of_each("context", [](const auto& config) {
+           return base::join(config.max_position_embeddings, " tokens");
+         });
 }
 
-// How many numbers a list of the lineage holds, in which pairs stand for ranges.
-std::int64_t length(const Json& list) {
-  std::int64_t count = 0;
-  for (const Json& entry : list)
-    count += entry.is_array() && entry.size() == 2
-                 ? entry[1].get<std::int64_t>() - entry[0].get<std::int64_t>() + 1
-                 : 1;
-  return count;
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "`" : ", `") + cell(name) + "`";
+  return text.empty() ? "-" : text;
 }
 
-// Empty where the file says it in another way.
-std::string origin(const Json& origin) try {
-  if (!origin.is_object() || !origin.contains("lineage")) return "";
-  const Json& lineage = origin["lineage"];
+// The first model first.
+std::string origin(const std::vector<Ancestor>& ancestry) {
+  if (ancestry.size() < 2 && ancestry.front().kind.empty()) return "";
   std::string text =
-      base::join("\n## Where it comes from\n\nOf the original model's ", lineage.at("teacher_blocks").dump(),
-                 " blocks ", lineage.at("blocks").size(), " are left, and of its ",
-                 lineage.at("teacher_hidden").dump(), " hidden features ", length(lineage.at("hidden")), ".");
-  if (const std::string pattern = lineage.value("pattern", ""); !pattern.empty())
-    text += base::join(" ", lineage.at("sparse_layers").size(), " of its matrices are ", pattern,
-                       " sparse; the zeros are stored.");
-  text += "\n";
-  const Json made = origin.value("provenance", Json::object());
-  if (made.contains("kind"))
-    text += base::join("\nIts last stage was of kind `", made["kind"].get<std::string>(), "`, by Retort ",
-                       made.value("retort", "?"), ". It read:\n\n");
-  if (const auto data = made.value("data", Json::array()); !data.empty()) {
-    std::string names;
-    for (const Json& name : data)
-      names += (names.empty() ? "`" : ", `") + base::as_utf8(name.get<std::string>()) + "`";
-    text += base::join("- text of ", names, "\n");
+      "\n## Where it comes from\n\n| model | made by | text | parameters |\n| --- | --- | --- | --- |\n";
+  for (auto one = ancestry.rbegin(); one != ancestry.rend(); ++one) {
+    std::string made = one->kind.empty() ? "-" : "`" + cell(one->kind) + "`";
+    if (!one->teacher.empty()) made += ", taught by `" + cell(one->teacher) + "`";
+    text += base::join(
+        "| `", cell(one->name), "` | ", made, " | ", listed(one->data), " | ",
+        one->config ? base::human_count(static_cast<double>(architecture::num_parameters(*one->config)))
+                    : "-",
+        " |\n");
   }
-  for (const Json& input : made.value("inputs", Json::array()))
-    text += base::join("- `", base::as_utf8(input.value("name", "")), "`\n");
+  if (const auto& pattern = ancestry.front().pattern; !pattern.empty())
+    text += base::join("\nIts matrices are ", cell(pattern), " sparse; the zeros are stored.\n");
   return text;
-} catch (const Json::exception&) {
-  return "";
+}
+
+// A name on the Hugging Face Hub: "owner/name", and nothing that is a path elsewhere.
+bool is_on_hub(const std::string& name) {
+  const auto slash = name.find('/');
+  const bool plain = std::ranges::all_of(name, [](unsigned char letter) {
+    return std::isalnum(letter) != 0 || letter == '-' || letter == '_' || letter == '.' || letter == '/';
+  });
+  return plain && slash != name.npos && slash > 0 && name.front() != '.' && slash + 1 < name.size() &&
+         name.find('/', slash + 1) == name.npos && !std::filesystem::exists(name);
 }
 
 std::string checks(const Json& checks) {
   const Json &logits = checks.at("logits"), &greedy = checks.at("greedy"),
              &perplexity = checks.at("perplexity");
   std::string text = "\n## Compared with the model that it was made from\n\n| | |\n| --- | --- |\n";
-  text += row("token ids", base::join("equal on ", checks.at("tokens").at("texts").dump(), " texts"));
+  const Json& tokens = checks.at("tokens");
+  text += row("token ids", base::join("equal on ", tokens.at("texts").dump(), " texts, ",
+                                      tokens.at("with_added_tokens").dump(), " of them with added tokens",
+                                      tokens.at("chat") == true ? ", one a conversation" : ""));
   text += row("largest difference of a logit", number(logits.at("largest_difference"), 3));
   text += row("mean KL divergence", base::join(number(logits.at("mean_kl"), 3), " nats a token"));
   text += row("same most likely token",
@@ -138,12 +147,20 @@ void write_card(const Json& certificate, const architecture::Config& config, con
                 const base::Path& model, const std::string& measured, const base::Path& directory) {
   const std::string program = certificate.at("program"), type = certificate.at("type");
   const bool gguf = program == "llama.cpp" || program == "ollama";
+  const auto ancestry = ancestry_of(model, name);
+  const std::string first = ancestry.size() > 1 ? ancestry.back().name : own_name(model);
   // What the Hugging Face Hub reads.
-  std::string text = base::join("---\nlibrary_name: ", gguf ? "gguf" : "transformers",
-                                "\npipeline_tag: text-generation\ntags: [retort]\n---\n\n");
-  text +=
-      base::join("# ", name, " for ", program, "\n\nWeights are stored as ", type, ".\n\n", sizes(config));
-  text += origin(read_origin(model));
+  std::string text =
+      base::join("---\nlibrary_name: ", gguf ? "gguf" : "transformers", "\npipeline_tag: text-generation\n",
+                 is_on_hub(first) ? "base_model: " + first + "\n" : "", "tags: [retort]\n---\n\n");
+  text += base::join("# ", name, " for ", program, "\n\nWeights are stored as ", type, ".");
+  if (!first.empty()) text += base::join(" The model comes from `", cell(first), "`.");
+  text += base::join(" A whole model of its family ", certificate.at("seen").get<std::string>(), ".");
+  text += "\n\n";
+  std::vector<const architecture::Config*> models{&config};
+  if (ancestry.size() > 1 && ancestry.back().config) models.push_back(&*ancestry.back().config);
+  text += sizes(models);
+  text += origin(ancestry);
   if (!measured.empty())
     text += base::join("\n## Measured before it was written\n\n```\n", measured, "```\n");
   text += checks(certificate.at("checks"));

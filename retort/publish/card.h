@@ -10,9 +10,9 @@
 
 namespace retort::publish {
 
-/// Writes README.md into `directory`.  `certificate`: its keys program, type, model and checks; `model`: what
-/// was exported, called `name`, whose retort.json says where it comes from; `measured`: tables of text, or
-/// none.  Throws StorageError.
+/// Writes README.md into `directory`.  `certificate`: its keys program, type, seen, model and checks;
+/// `model`: what was exported, called `name`, whose retort.json says where it comes from; `measured`: tables
+/// of text, or none.  Throws StorageError.
 void write_card(const base::Json& certificate, const architecture::Config& config, const std::string& name,
                 const base::Path& model, const std::string& measured, const base::Path& directory);
 

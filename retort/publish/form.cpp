@@ -1,6 +1,6 @@
 #include "retort/publish/form.h"
 
-#include <array>
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <utility>
@@ -52,15 +52,30 @@ std::optional<GgufTypes> types_of(const ExportOptions& options, io::Dtype dtype,
   return gguf_types(options.type, dtype, config, where);
 }
 
-// What vLLM was seen to compute otherwise: whole families, and heads that are not as wide as the hidden size.
+// In the words of the table, what programs were seen to stumble over.
+std::vector<std::string_view> settings_of(const architecture::Config& config) {
+  const auto windows = std::ranges::count_if(config.blocks, [](const architecture::Block& block) {
+    return block.attention && block.attention->kind.window.has_value();
+  });
+  const auto& attention = attention_of(config);
+  const auto* mlp = std::get_if<architecture::DenseMlp>(&config.blocks.front().mlp);
+  std::vector<std::string_view> settings{kWhole};
+  // As after pruning heads.
+  if (attention.num_heads * attention.head_dim != config.hidden_size) settings.push_back(kHeads);
+  if (windows > 0 && windows < std::ssize(config.blocks)) settings.push_back(kWindows);
+  if (attention.kind.query_key_value_bias && attention.kind.output_bias) settings.push_back(kAttentionBias);
+  if (mlp && mlp->activation == architecture::Activation::gelu_tanh) settings.push_back(kGelu);
+  if (!config.tie_word_embeddings) settings.push_back(kUntied);
+  return settings;
+}
+
 void require_computed_by_vllm(const architecture::Config& config, const std::string& where) {
   const std::string_view name = architecture::stock_family(config).architecture;
-  const auto& attention = attention_of(config);
-  const bool odd = attention.num_heads * attention.head_dim != config.hidden_size;
-  const std::array changes{odd ? kHeads : kWhole};
-  const auto seen = seen_to_load(name, changes, base::word(Program::vllm));
-  base::require<base::ModelError>(seen.answer != SeenToLoad::Answer::fails, where, ": ", seen.said,
-                                  "; write it for transformers.");
+  for (const std::string_view setting : settings_of(config)) {
+    const auto seen = seen_to_load(name, {&setting, 1}, base::word(Program::vllm));
+    base::require<base::ModelError>(seen.answer != SeenToLoad::Answer::fails, where, ": ", seen.said,
+                                    "; write it for transformers.");
+  }
 }
 
 // With blocks as the program takes them.
@@ -89,18 +104,18 @@ Form::Form(ExportOptions options, const base::Path& model, std::vector<std::int6
   if (options_.program == Program::vllm) require_computed_by_vllm(weights_.config(), model.string());
 }
 
-base::Path Form::write(const base::Path& directory) const {
+WrittenForm Form::write(const base::Path& directory) const {
   if (!types_) {
     write_hf_directory(weights_, dtype_, model_, directory);
-    return directory;
+    return {directory, std::nullopt};
   }
   const auto most = options_.max_part_bytes > 0 ? static_cast<std::size_t>(options_.max_part_bytes)
                                                 : std::numeric_limits<std::size_t>::max();
-  const auto files = write_gguf_model(
+  const auto written = write_gguf_model(
       {.config = config(), .weights = weights_, .directory = model_, .name = name(), .types = *types_},
       directory / base::join(name(), "-", types_->name, ".gguf"), most);
-  if (options_.program == Program::ollama) write_modelfile(config(), model_, files.front());
-  return files.front();
+  if (options_.program == Program::ollama) write_modelfile(config(), model_, written.files.front());
+  return {written.files.front(), written.values};
 }
 
 std::string Form::name() const {
@@ -118,6 +133,11 @@ bool Form::is_exact() const {
 
 std::string Form::type() const {
   return types_ ? types_->name : std::string(io::name(dtype_));
+}
+
+std::string Form::seen() const {
+  const std::string_view name = architecture::written_form(config()).family->architecture;
+  return seen_to_load(name, {&kWhole, 1}, base::word(options_.program)).said;
 }
 
 std::string foreseen_form(const ExportOptions& options, const architecture::Config& config, bool may_differ,

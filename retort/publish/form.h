@@ -9,11 +9,17 @@
 #include "retort/architecture/config.h"
 #include "retort/base/files.h"
 #include "retort/io/model_directory.h"
+#include "retort/publish/gguf_tensors.h"
 #include "retort/publish/gguf_types.h"
 #include "retort/publish/options.h"
 #include "retort/publish/padded.h"
 
 namespace retort::publish {
+
+struct WrittenForm {
+  base::Path model;                       ///< the file or the directory that the program loads
+  std::optional<QuantisedValues> values;  ///< of a GGUF file
+};
 
 class Form {
  public:
@@ -23,9 +29,8 @@ class Form {
   Form(const Form&) = delete;
   Form& operator=(const Form&) = delete;
 
-  /// Fills a directory; returns the file or the directory that the program loads.  Throws as
-  /// write_gguf_model() and write_hf_directory().
-  base::Path write(const base::Path& directory) const;
+  /// Fills a directory.  Throws as write_gguf_model() and write_hf_directory().
+  WrittenForm write(const base::Path& directory) const;
 
   /// The end of the model's path.
   std::string name() const;
@@ -37,6 +42,8 @@ class Form {
   bool is_exact() const;
   /// "Q4_K_M", "BF16"
   std::string type() const;
+  /// What the program was seen to do with a whole model of the family: "loads in llama.cpp 2026.10.11549".
+  std::string seen() const;
 
  private:
   ExportOptions options_;

@@ -19,6 +19,11 @@ using architecture::Rope;
 using base::ModelError;
 using base::require;
 
+// Files hold numbers as float32.
+bool same(double a, double b) {
+  return static_cast<float>(a) == static_cast<float>(b);
+}
+
 // Collects entries under the prefix of an architecture.
 class Keys {
  public:
@@ -50,6 +55,12 @@ const Rope* rope_of(const Config& config, bool windowed) {
   return nullptr;
 }
 
+// By which llama.cpp turns the blocks without a window, or all of them.
+const Rope* main_rope(const Config& config) {
+  const Rope* whole = rope_of(config, false);
+  return whole ? whole : rope_of(config, true);
+}
+
 // One number where blocks are alike, and a list of them otherwise.
 template <typename Size>
 void add_size(Keys& keys, const char* key, const Config& config, Size size) {
@@ -74,6 +85,14 @@ void add_sizes(Keys& keys, const Config& config) {
   keys.number("attention.layer_norm_rms_epsilon", config.rms_norm_eps);
 }
 
+// A yarn whose cos and sin are multiplied by what its factor says.
+Rope by_length(Rope yarn) {
+  yarn.attention_factor.reset();
+  yarn.mscale.reset();
+  yarn.mscale_all_dim.reset();
+  return yarn;
+}
+
 // Llama 3.1's and Phi-3's scalings lie in tensors of their own.
 void add_scaling(Keys& keys, const Rope& rope) {
   if (rope.kind == Rope::Kind::longrope) {
@@ -86,11 +105,14 @@ void add_scaling(Keys& keys, const Rope& rope) {
   keys.number("rope.scaling.factor", rope.factor);
   if (!yarn) return;
   keys.count("rope.scaling.original_context_length", rope.original_context);
+  // Beside the one that follows from the length.
+  const double times = architecture::rope_factor(rope) / architecture::rope_factor(by_length(rope));
+  if (!same(times, 1)) keys.number("rope.scaling.attn_factor", times);
 }
 
 void add_rope(Keys& keys, const Config& config) {
   const Rope *whole = rope_of(config, false), *windowed = rope_of(config, true);
-  const Rope* first = whole ? whole : windowed;
+  const Rope* first = main_rope(config);
   if (!first) return;
   const auto head_dim = static_cast<double>(attention_of(config).head_dim);
   keys.number("rope.freq_base", first->theta);
@@ -113,6 +135,7 @@ void add_windows(Keys& keys, const Config& config, const io::GgufArchitecture& a
     const auto number = std::ssize(windowed);
     guessed = guessed && own.has_value() == (number % architecture.window_pattern != 0);
   }
+  if (!window && architecture.says_no_window) keys.count("attention.sliding_window", 0);
   if (!window) return;
   require<ModelError>(computed, where, ": its blocks see ", *window, " tokens, and llama.cpp computes ",
                       architecture.name, " without a window; write the model for transformers.");
@@ -121,9 +144,9 @@ void add_windows(Keys& keys, const Config& config, const io::GgufArchitecture& a
 }
 
 void add_soft_caps(Keys& keys, const Config& config, const io::GgufArchitecture& architecture) {
-  if (!architecture.soft_caps) return;
-  keys.number("attn_logit_softcapping", attention_of(config).kind.softcap);
-  keys.number("final_logit_softcapping", config.logits_softcap);
+  if (architecture.soft_caps) keys.number("attn_logit_softcapping", attention_of(config).kind.softcap);
+  if (architecture.soft_caps || (architecture.final_cap && config.logits_softcap != 0))
+    keys.number("final_logit_softcapping", config.logits_softcap);
 }
 
 std::vector<float> llama3_divisors(const Rope& rope, std::int64_t head_dim) {
@@ -141,9 +164,9 @@ std::vector<float> as_floats(const std::vector<double>& values) {
   return {values.begin(), values.end()};
 }
 
-// Files hold numbers as float32.
-bool same(double a, double b) {
-  return static_cast<float>(a) == static_cast<float>(b);
+// What a file says as a product of two numbers.
+bool nearly_same(double a, double b) {
+  return std::abs(a - b) <= 1e-6 * std::abs(b);
 }
 
 bool same_rope(const Rope& a, const Rope& b, std::int64_t head_dim) {
@@ -152,12 +175,14 @@ bool same_rope(const Rope& a, const Rope& b, std::int64_t head_dim) {
                           : same(a.factor, b.factor) &&
                                 as_floats(a.short_factors) == as_floats(b.short_factors) &&
                                 as_floats(a.long_factors) == as_floats(b.long_factors);
-  const bool yarn = a.kind != Rope::Kind::yarn ||
-                    (a.original_context == b.original_context && same(a.beta_fast, b.beta_fast) &&
-                     same(a.beta_slow, b.beta_slow) && a.truncate == b.truncate && a.mscale == b.mscale &&
-                     a.mscale_all_dim == b.mscale_all_dim && a.attention_factor == b.attention_factor);
+  const bool yarn =
+      a.kind != Rope::Kind::yarn ||
+      (same(a.beta_fast, b.beta_fast) && same(a.beta_slow, b.beta_slow) && a.truncate == b.truncate);
+  const bool length = (a.kind != Rope::Kind::yarn && a.kind != Rope::Kind::longrope) ||
+                      (a.original_context == b.original_context &&
+                       nearly_same(architecture::rope_factor(a), architecture::rope_factor(b)));
   return a.kind == b.kind && same(a.theta, b.theta) && same(a.rotated_share, b.rotated_share) && scaled &&
-         yarn && same(a.query_growth, b.query_growth);
+         yarn && length && same(a.query_growth, b.query_growth);
 }
 
 // How each block's positions are told, whatever the ropes are numbered.
@@ -202,13 +227,16 @@ const char* difference_of_all(const Config& a, const Config& b) {
 // What a file could say and llama.cpp passes over, or does not load.  Seen with b11549.
 void require_computed(const Config& config, const io::GgufArchitecture& architecture,
                       const std::string& where) {
-  const Rope* rope = rope_of(config, false);
+  const Rope *rope = main_rope(config), *windowed = rope_of(config, true);
   const Rope usual;
   require<ModelError>(!rope || rope->kind != Rope::Kind::yarn ||
                           (same(rope->beta_fast, usual.beta_fast) && same(rope->beta_slow, usual.beta_slow)),
                       where, ": its yarn has other bounds (beta_fast, beta_slow) than ", usual.beta_fast,
                       " and ", usual.beta_slow,
                       ", which llama.cpp takes for all; write it for transformers.");
+  require<ModelError>(!rope || rope->kind != Rope::Kind::yarn || !windowed || windowed == rope, where,
+                      ": has a yarn beside blocks with windows and positions of their own, which llama.cpp "
+                      "would scale, too; write it for transformers.");
   require<ModelError>(
       !architecture.soft_caps || (attention_of(config).kind.softcap > 0 && config.logits_softcap > 0), where,
       ": has no soft caps, expected some, because llama.cpp divides by those of ", architecture.name,
@@ -281,7 +309,7 @@ io::GgufEntries gguf_keys(const Config& config, const io::GgufArchitecture& arch
 }
 
 std::vector<RopeDivisors> rope_divisors(const Config& config) {
-  const Rope* rope = rope_of(config, false);
+  const Rope* rope = main_rope(config);
   if (!rope) return {};
   if (rope->kind == Rope::Kind::llama3)
     return {{"rope_freqs.weight", llama3_divisors(*rope, attention_of(config).head_dim)}};

@@ -1,7 +1,8 @@
 #pragma once
 // The weights of a model as tensors of a GGUF file.
 
-#include <functional>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,19 +10,28 @@
 #include "retort/io/gguf_architecture.h"
 #include "retort/io/gguf_write.h"
 #include "retort/io/weight_files.h"
+#include "retort/publish/gguf_types.h"
 
 namespace retort::publish {
 
-/// The type of a tensor with this GGUF name and shape, slowest dimension first.
-using GgufTypeOf =
-    std::function<io::GgmlType(const std::string& name, const std::vector<std::int64_t>& shape)>;
+/// Of the values in quantised types, counted when they are written.
+struct QuantisedValues {
+  std::int64_t all = 0;
+  std::int64_t kept = 0;  ///< in the very blocks of GgufTypes::like
+};
 
-/// In the order embedding, blocks, norm, head; they read `weights` when they are written, row by row.  Throws
-/// ModelError for a tensor that the architecture does not have, and while writing for values that are not
-/// finite.
+/// The tensors that lie in the model's files, and their names in a GGUF file.  Throws ModelError for one that
+/// the architecture does not have.
+std::map<std::string, std::string> gguf_names(const architecture::Config& config,
+                                              const io::GgufArchitecture& architecture,
+                                              const std::string& where);
+
+/// In the order embedding, blocks, norm, head; they read `weights` when they are written, row by row, and
+/// count then.  Throws as gguf_names(), and ModelError while writing for values that are not finite.
 std::vector<io::GgufTensorToWrite> gguf_tensors(const architecture::Config& config,
                                                 const io::WeightFiles& weights,
                                                 const io::GgufArchitecture& architecture,
-                                                const GgufTypeOf& type_of, const std::string& where);
+                                                const GgufTypes& types, QuantisedValues& counted,
+                                                const std::string& where);
 
 }  // namespace retort::publish

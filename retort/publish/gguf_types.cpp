@@ -1,11 +1,9 @@
 #include "retort/publish/gguf_types.h"
 
-#include <map>
+#include <utility>
 
 #include "retort/base/error.h"
 #include "retort/io/gguf_mixture.h"
-#include "retort/io/gguf_names.h"
-#include "retort/io/gguf_parts.h"
 #include "retort/io/quote.h"
 #include "retort/publish/gguf_keys.h"
 
@@ -20,23 +18,6 @@ constexpr std::uint32_t kGuessed = 1024;  // general.file_type: its reader looks
 // Q2_K and Q3_K are read and not written.
 GgmlType written(GgmlType type) {
   return type == GgmlType::q2_k || type == GgmlType::q3_k ? GgmlType::q4_k : type;
-}
-
-using TypesByName = std::map<std::string, GgmlType, std::less<>>;
-
-TypesByName types_in(const base::Path& file) {
-  TypesByName types;
-  for (const auto& part : io::open_gguf_parts(file))
-    for (const auto& [name, tensor] : part.tensors()) types[name] = tensor.type;
-  return types;
-}
-
-// "blk.2.ffn_up.weight" as the block was numbered before.
-std::string name_before(const std::string& name, const std::vector<std::int64_t>& numbers) {
-  const auto block = io::gguf_block(name);
-  if (!block || *block >= numbers.size()) return name;
-  const std::string own = base::join("blk.", *block, ".");
-  return base::join("blk.", numbers[*block], ".", name.substr(own.size()));
 }
 
 }  // namespace
@@ -63,15 +44,12 @@ GgufTypes gguf_types(const std::string& asked, io::Dtype own, const architecture
 }
 
 GgufTypes gguf_types_like(const base::Path& file, std::vector<std::int64_t> numbers) {
-  const auto type_of = [types = types_in(file), numbers = std::move(numbers), file](
-                           const std::string& name, const std::vector<std::int64_t>& shape) {
-    const auto before = types.find(name_before(name, numbers));
-    require<base::ModelError>(before != types.end(), file.string(), ": has no tensor ",
-                              io::quote(name_before(name, numbers)),
-                              ", expected the file of the model that this one was made from; use --type.");
-    return shape.size() < 2 ? GgmlType::f32 : io::fitting_type(written(before->second), shape.back());
+  const auto like = std::make_shared<const LikeFile>(file, std::move(numbers));
+  const auto type_of = [like](const std::string& name, const std::vector<std::int64_t>& shape) {
+    const io::GgmlType type = like->type(name);
+    return shape.size() < 2 ? GgmlType::f32 : io::fitting_type(written(type), shape.back());
   };
-  return {"mixed", kGuessed, type_of};
+  return {"mixed", kGuessed, type_of, like};
 }
 
 }  // namespace retort::publish

@@ -11,7 +11,7 @@ namespace {
 io::TensorToWrite to_write(const PaddedWeights& weights, const std::string& name, io::Dtype dtype) {
   const auto shape = weights.header(name).shape;
   return {name, dtype, {shape.begin(), shape.end()}, [&weights, name, dtype](const io::ByteSink& sink) {
-            write_rows(weights, name, {}, ggml_type_of(dtype), sink);
+            (void)write_rows(weights, name, {}, ggml_type_of(dtype), nullptr, sink);
           }};
 }
 

@@ -12,6 +12,7 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
+#include "retort/publish/load_settings.inc"
 #include "retort/publish/load_table.inc"
 };
 

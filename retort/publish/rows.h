@@ -2,6 +2,7 @@
 // The rows of a tensor as numbers, a few at a time.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 #include "retort/io/gguf_blocks.h"
 #include "retort/io/safetensors.h"
 #include "retort/io/weight_files.h"
+#include "retort/publish/stored_blocks.h"
 
 namespace retort::publish {
 
@@ -21,9 +23,14 @@ struct RowChange {
 /// The type in GGUF files of values of a dtype: f32, f16 or bf16.
 io::GgmlType ggml_type_of(io::Dtype dtype);
 
-/// Writes the values of a tensor (f32, f16 or bf16) in blocks of `type`.  Throws ModelError, which names it,
-/// as io::quantise().
-void write_rows(const io::WeightFiles& weights, const std::string& name, const RowChange& change,
-                io::GgmlType type, const io::ByteSink& sink);
+/// Writes the values of a tensor (f32, f16 or bf16) in blocks of `type`: those of `like`, which has that
+/// type, where it has such values, and rounded elsewhere.  Returns how many values came from `like`, which
+/// may be null.  Throws ModelError, which names the tensor, as io::quantise().
+std::int64_t write_rows(const io::WeightFiles& weights, const std::string& name, const RowChange& change,
+                        io::GgmlType type, StoredBlocks* like, const io::ByteSink& sink);
+
+/// Whether `like` has blocks for all values of a tensor.
+bool are_stored(const io::WeightFiles& weights, const std::string& name, const RowChange& change,
+                StoredBlocks& like);
 
 }  // namespace retort::publish

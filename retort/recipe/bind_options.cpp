@@ -79,7 +79,7 @@ void bind_export(Binder& b, publish::ExportOptions& options) {
           .may_be_empty = true,
           .unset = "that of the model's weights"});
   b.text("like", options.like,
-         {.doc = "a GGUF file: each tensor gets the type that it has there",
+         {.doc = "a GGUF file: each tensor gets the type that it has there, and unchanged blocks are copied",
           .may_be_empty = true,
           .unset = "none"});
   b.count("max_part_bytes", options.max_part_bytes,

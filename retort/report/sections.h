@@ -32,6 +32,8 @@ Html pruning(const Run& run);
 /// Models that were distilled for a while, and which one was taken.
 Html selection(const Run& run);
 Html sparsity(const Run& run);
+/// What export stages wrote, and for whom.
+Html exports(const Run& run);
 /// Time and peak memory of every stage.
 Html costs(const Run& run);
 /// What the ranks exchanged in the stages that do not train.
@@ -62,6 +64,7 @@ inline constexpr Section kSections[] = {
     {"selection", "Models after a short distillation",
      [](const Run& run, Palette&) { return selection(run); }},
     {"sparsity", "2:4 sparsity", [](const Run& run, Palette&) { return sparsity(run); }},
+    {"exports", "Handed out", [](const Run& run, Palette&) { return exports(run); }},
     {"memory", "Time and memory",
      [](const Run& run, Palette&) { return costs(run) + memory(run) + exchanged(run); }},
     {"text", "Generated text", [](const Run& run, Palette&) { return generated(run); }},

@@ -62,6 +62,8 @@ TEST_F(Export, TakesTheTypesOfAnotherFile) {
   const Json again = certificate_of(project_.run({"export", "first/m-Q8_0.gguf", "--for", "llama.cpp",
                                                   "--like", "first/m-Q8_0.gguf", "--out", "out", "--json"}));
   EXPECT_EQ(again["checks"]["logits"]["largest_difference"], 0) << "Q8_0 of values of Q8_0 are those values";
+  EXPECT_GT(again["like"]["kept"].get<std::int64_t>(), 0);
+  EXPECT_EQ(again["like"]["kept"], again["like"]["quantised"]);
   const auto bytes = [&](const char* file) {
     return static_cast<std::int64_t>(fs::file_size(project_.path(file)));
   };
@@ -93,6 +95,10 @@ TEST_F(Export, OfBlocksThatDifferLoadsEverywhere) {
     EXPECT_LE(certificate["checks"]["logits"]["largest_difference"].get<double>(), 1e-3);
     EXPECT_EQ(greedy(std::string(program) + "/" + certificate["model"].get<std::string>()), before);
   }
+  const auto card = base::read_file(project_.path("transformers/README.md"));
+  EXPECT_SAYS(card, "| | this model | that it comes from |");
+  EXPECT_SAYS(card, "| `born` | `train` | `text` |");
+  EXPECT_SAYS(card, "| `less` | `prune` | `text` |");
   const auto config = base::read_file(project_.path("transformers/config.json"));
   EXPECT_EQ(config.find("RetortForCausalLM"), std::string::npos) << config;
   EXPECT_SAYS(base::read_file(project_.path("llama.cpp/README.md")), " to ") << "blocks keep their sizes";
@@ -150,6 +156,35 @@ TEST_F(Export, ACertificateThatSaysAnotherAnswerIsRefused) {
   expect_refused({"verify", "m"}, 17, "expected the certificate of what `retort export` wrote");
 }
 
+TEST_F(Export, ComparesTheTokenizersOwnTokensAndAConversation) {
+  project_.write("m/chat_template.jinja",
+                 "{% for m in messages %}<|endoftext|>{{ m.role }}: {{ m.content }}{% endfor %}");
+  const Json certificate = certificate_of(exported("llama.cpp"));
+  EXPECT_EQ(certificate["checks"]["tokens"]["texts"], 12) << "nine, two with added tokens, a conversation";
+  EXPECT_EQ(certificate["checks"]["tokens"]["with_added_tokens"], 2);
+  EXPECT_EQ(certificate["checks"]["tokens"]["chat"], true);
+  EXPECT_SAYS(base::read_file(project_.path("out/README.md")), "equal on 12 texts, 2 of them with added");
+  EXPECT_EQ(project_.run({"verify", "out"}).code, 0);
+
+  Json other = certificate;
+  other["recorded"]["chat"] = certificate["recorded"]["chat"].get<std::string>() + " ";
+  project_.write("out/certificate.json", other.dump());
+  fs::rename(project_.path("m"), project_.path("gone"));
+  expect_refused({"verify", "out"}, 17,
+                 "the chat template gives a text other than those that were certified");
+}
+
+TEST_F(Export, RefusesATokenThatTakesSpacesAlongWhichGgufCannotSay) {
+  const auto path = project_.path("m/tokenizer.json");
+  Json tokenizer = base::parse_json(base::read_file(path), {.max_bytes = std::size_t{1} << 24});
+  tokenizer["added_tokens"][0]["rstrip"] = true;
+  project_.write("m/tokenizer.json", tokenizer.dump());
+  expect_refused({"export", "m", "--for", "llama.cpp", "--out", "out"}, 17,
+                 "changes the ids of \"One <|endoftext|> two<|endoftext|>three");
+  EXPECT_FALSE(fs::exists(project_.path("out")));
+  EXPECT_EQ(certificate_of(exported("transformers"))["checks"]["tokens"]["equal"], true);
+}
+
 TEST_F(Export, IsRefusedBeforeAnythingIsWritten) {
   const auto refused = [&](const std::vector<std::string>& more, const std::string& culprit) {
     std::vector<std::string> all = {"export", "m", "--out", "out"};
@@ -197,6 +232,7 @@ TEST_F(Export, LeavesNothingOnAFullDisk) {
     const auto full =
         project_.run({"export", "m", "--for", "llama.cpp", "--type", "f32", "--out", "small/out"});
     EXPECT_EQ(full.code, 7) << full.err;
+    EXPECT_SAYS(full.err, "small/out/m-F32.gguf") << "where the file would be";
     EXPECT_TRUE(fs::is_empty(small)) << full.err;
   });
 }

@@ -128,6 +128,21 @@ TEST(WriteGgufTokenizer, PiecesComeBackByTheirScores) {
   }
 }
 
+// llama.cpp takes spaces behind special tokens away in a model of this name.
+TEST(WriteGgufTokenizer, OfPhi3ComesBackWithTokensThatTakeSpacesAlong) {
+  const auto strips = [](const std::string& name) {
+    auto entries = entries_of(small_pieces(true), 8);
+    entries.emplace_back("general.name", name);
+    for (auto& [key, value] : entries)
+      if (key == "tokenizer.ggml.tokens") std::get<std::vector<std::string>>(value)[1] = "<|user|>";
+    std::map<std::string, bool> tokens;
+    for (const Json& token : read_back(entries)["added_tokens"]) tokens[token["content"]] = token["rstrip"];
+    return tokens;
+  };
+  EXPECT_EQ(strips("Phi-3 mini"), (std::map<std::string, bool>{{"<unk>", false}, {"<|user|>", true}}));
+  EXPECT_EQ(strips("model"), (std::map<std::string, bool>{{"<unk>", false}, {"<|user|>", false}}));
+}
+
 TEST(WriteGgufTokenizer, RefusesWhatGgufHasNoWordsFor) {
   const auto refusal = [](Json tokenizer) {
     return test::message_of<base::ModelError>([&] { entries_of(tokenizer, 8); });

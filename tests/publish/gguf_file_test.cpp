@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "publish/configs_for_tests.h"
@@ -65,6 +66,12 @@ Config of_family(const char* architecture, Json more = Json::object()) {
   return config_of(architecture, keys);
 }
 
+Json yarn(const Json& more) {
+  Json scaling = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 16}};
+  for (const auto& [key, value] : more.items()) scaling[key] = value;
+  return {{"rope_scaling", scaling}};
+}
+
 const std::vector<std::pair<const char*, Json>>& models() {
   static const std::vector<std::pair<const char*, Json>> all = {
       {"LlamaForCausalLM", Json::object()},
@@ -76,12 +83,16 @@ const std::vector<std::pair<const char*, Json>>& models() {
           {"high_freq_factor", 4.0},
           {"original_max_position_embeddings", 8192}}}}},
       {"LlamaForCausalLM", {{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}}},
+      {"LlamaForCausalLM", yarn({{"attention_factor", 1.25}})},
+      {"LlamaForCausalLM", yarn({{"mscale", 0.7}, {"mscale_all_dim", 1.3}})},
       {"MistralForCausalLM", {{"sliding_window", nullptr}}},
       {"MistralForCausalLM", {{"sliding_window", 4096}}},
       {"Qwen2ForCausalLM", Json::object()},
       {"Qwen3ForCausalLM", Json::object()},
       {"Phi3ForCausalLM", {{"sliding_window", nullptr}}},
       {"Gemma2ForCausalLM", {{"query_pre_attn_scalar", 4}, {"sliding_window", 16}}},
+      {"Gemma3ForCausalLM",
+       {{"query_pre_attn_scalar", 4}, {"sliding_window", 16}, {"final_logit_softcapping", 5.0}}},
       {"Gemma3ForCausalLM", {{"query_pre_attn_scalar", 4}, {"sliding_window", 16}}}};
   return all;
 }
@@ -95,6 +106,34 @@ TEST(WriteGgufModel, OfEveryArchitectureReadsBackBitForBit) {
     for (const auto& name : before.names())
       EXPECT_EQ(bytes_of(after, name), bytes_of(before, name)) << architecture << " " << name;
   }
+}
+
+io::GgufMetadata metadata_of(const Config& config) {
+  const Written written(config);
+  return io::GgufFile::open(written.path()).metadata();
+}
+
+// llama.cpp multiplies cos and sin by 1 + 0.1 log(factor), and by this.
+TEST(WriteGgufModel, SaysWhatAYarnMultipliesBesideWhatItsFactorSays) {
+  const auto times = [](const Json& more) {
+    const auto metadata = metadata_of(of_family("LlamaForCausalLM", yarn(more)));
+    const auto found = metadata.find("llama.rope.scaling.attn_factor");
+    return found == metadata.end() ? 1.0 : found->second.get<double>();
+  };
+  const double usual = 1 + 0.1 * std::log(4.0);
+  EXPECT_EQ(times(Json::object()), 1);
+  EXPECT_NEAR(times({{"attention_factor", 1.25}}), 1.25 / usual, 1e-6);
+  EXPECT_NEAR(times({{"mscale", 0.7}, {"mscale_all_dim", 1.3}}),
+              (1 + 0.07 * std::log(4.0)) / (1 + 0.13 * std::log(4.0)) / usual, 1e-6);
+}
+
+TEST(WriteGgufModel, SaysTheCapOfLogitsAndThatThereIsNoWindow) {
+  const auto gemma = metadata_of(
+      of_family("Gemma3ForCausalLM",
+                {{"query_pre_attn_scalar", 4}, {"sliding_window", 16}, {"final_logit_softcapping", 5.0}}));
+  EXPECT_EQ(gemma.at("gemma3.final_logit_softcapping"), 5.0);
+  const auto phi = metadata_of(of_family("Phi3ForCausalLM", {{"sliding_window", nullptr}}));
+  EXPECT_EQ(phi.at("phi3.attention.sliding_window"), 0);
 }
 
 TEST(WriteGgufModel, OrdersTheRowsOfQueriesAsLlamaCpp) {
@@ -124,7 +163,7 @@ TEST(WriteGgufModel, OfBlocksThatDifferKeepsTheirSizesWhereLlamaCppTakesThem) {
   fs::copy_file(test::source() / "models/europa-5m/tokenizer.json", directory.path() / "tokenizer.json");
   const publish::Form form({.type = "f32"}, directory.path(), {});
   const test::TemporaryDirectory out;
-  const auto file = form.write(out.path());
+  const auto file = form.write(out.path()).model;
   const auto metadata = io::GgufFile::open(file).metadata();
   EXPECT_EQ(metadata.at("general.architecture"), "deci");
   EXPECT_EQ(metadata.at("deci.attention.head_count"), (Json{8, 0, 6, 2}));
@@ -168,6 +207,13 @@ TEST(WriteGgufModel, RefusesWhatWouldBeAnotherModel) {
                                                        {"beta_fast", 16.0},
                                                        {"original_max_position_embeddings", 32}}}})),
               "its yarn has other bounds (beta_fast, beta_slow) than 32 and 1");
+  EXPECT_SAYS(refusal(of_family("LlamaForCausalLM", yarn({{"truncate", false}}))), "the positions");
+  EXPECT_SAYS(
+      refusal(of_family("Gemma3ForCausalLM", {{"query_pre_attn_scalar", 4},
+                                              {"sliding_window", 16},
+                                              {"num_hidden_layers", 6},
+                                              {"rope_scaling", yarn(Json::object())["rope_scaling"]}})),
+      "has a yarn beside blocks with windows and positions of their own");
   const Json gemma{{"query_pre_attn_scalar", 4}, {"sliding_window", 16}};
   Json changed = gemma;
   changed["attn_logit_softcapping"] = nullptr;
@@ -175,6 +221,37 @@ TEST(WriteGgufModel, RefusesWhatWouldBeAnotherModel) {
   changed = gemma;
   changed["tie_word_embeddings"] = false;
   EXPECT_SAYS(refusal(of_family("Gemma2ForCausalLM", changed)), "has a head of its own");
+}
+
+// What `retort verify RECIPE` asks, before there are weights.
+std::string foreseen_refusal(publish::Program program, const Config& config) try {
+  (void)publish::foreseen_form({.program = program}, config, false, test::source() / "models/europa-5m");
+  return "";
+} catch (const base::ModelError& error) {
+  return error.what();
+}
+
+TEST(ForeseenForm, RefusesWhatAFileHasNoWordsForBeforeThereAreWeights) {
+  const auto refusal = [](const Config& config) {
+    return foreseen_refusal(publish::Program::llama_cpp, config);
+  };
+  EXPECT_SAYS(refusal(of_family("LlamaForCausalLM", {{"attention_bias", true}})), "has no tensor for");
+  EXPECT_SAYS(refusal(of_family("LlamaForCausalLM", yarn({{"truncate", false}}))), "the positions");
+  EXPECT_SAYS(refusal(of_family("Gemma3ForCausalLM", {{"query_pre_attn_scalar", 7}, {"sliding_window", 16}})),
+              "the scale of scores");
+  EXPECT_EQ(refusal(of_family("LlamaForCausalLM")), "");
+}
+
+TEST(ForeseenForm, RefusesWhatVllmWasSeenToComputeOtherwise) {
+  const auto refusal = [](const Config& config) { return foreseen_refusal(publish::Program::vllm, config); };
+  const Json windows{{"use_sliding_window", true}, {"sliding_window", 16}, {"max_window_layers", 2}};
+  for (const char* qwen : {"Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
+    EXPECT_SAYS(refusal(of_family(qwen, windows)), "windows: other log-probabilities; write it for");
+    EXPECT_EQ(refusal(of_family(qwen)), "");
+  }
+  EXPECT_SAYS(refusal(of_family("Qwen3ForCausalLM", {{"attention_bias", true}})), "attention_bias: other");
+  EXPECT_SAYS(refusal(of_family("LlamaForCausalLM", {{"hidden_act", "gelu_pytorch_tanh"}})), "gelu: fails");
+  EXPECT_EQ(refusal(of_family("LlamaForCausalLM", {{"attention_bias", true}})), "");
 }
 
 TEST(WriteGgufModel, AValueThatATypeCannotHoldIsNamed) {

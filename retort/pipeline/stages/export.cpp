@@ -7,10 +7,10 @@
 #include "retort/base/printable.h"
 #include "retort/base/units.h"
 #include "retort/pipeline/export.h"
+#include "retort/pipeline/measured.h"
 #include "retort/pipeline/stages.h"
 #include "retort/publish/form.h"
 #include "retort/record/keys.h"
-#include "retort/report/report.h"
 
 namespace retort::pipeline {
 namespace {
@@ -40,8 +40,7 @@ std::string measured(const Context& context, const std::string& model) {
   for (const auto& stage : context.recipe.stages) {
     if (stage.kind != recipe::StageKind::evaluate || std::ranges::count(stage.models, model) == 0) continue;
     if (!context.directory.finished(stage.name)) continue;
-    if (const auto result = context.directory.sound_result(stage.name))
-      tables += report::scores_table(*result) + report::tasks_table(*result);
+    if (const auto result = context.directory.sound_result(stage.name)) tables += tables_of(*result, model);
   }
   return tables;
 }
@@ -61,6 +60,7 @@ base::Json run(const Context& context, const Stage& stage) {
               {keys::kType, certificate.at("type")},
               {keys::kFile, base::as_utf8(path_of(out, certificate.at("model")).native())},
               {keys::kBytes, bytes_of(out)},
+              {keys::kLoads, certificate.at("seen")},
               {keys::kChecks, certificate.at("checks")}};
   });
   return result;
