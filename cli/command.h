@@ -30,6 +30,7 @@ Action declare_autopsy(CLI::App& app);
 Action declare_doctor(CLI::App& app);
 Action declare_bench(CLI::App& app);
 Action declare_recipe(CLI::App& app);
+Action declare_data(CLI::App& app);
 Action declare_help(CLI::App& app);
 Action declare_version(CLI::App& app);
 Action declare_completion(CLI::App& app);

@@ -31,6 +31,8 @@ void declare_text(CLI::App& app, pipeline::EvalRequest& request) {
   app.add_flag("!--no-bos", request.bos, "Without the begin-of-text token");
   app.add_option("--field", request.field, "The key (JSONL) or column (Parquet) that holds the text")
       ->capture_default_str();
+  app.add_flag("--chat", request.chat,
+               "The files have conversations: the model's chat template writes them, answers are measured");
   app.add_option("--separator", request.separator,
                  "Plain text: cut documents here (\\n and \\t are understood)");
   app.add_option("--per-token", request.per_token,
@@ -69,6 +71,9 @@ void evaluate_text(Options& options, Console& console) {
   base::require<base::UsageError>(request.bos || !request.rolling,
                                   "eval: --rolling begins every document with the begin-of-text token, "
                                   "found --no-bos too; leave one out.");
+  base::require<base::UsageError>(!request.chat || (request.separator.empty() && !request.rolling),
+                                  "eval: --chat has a window of its own for each conversation, found "
+                                  "--separator or --rolling too; leave them out.");
   request.separator = unescaped(request.separator);
   const base::Json result = library().evaluate(request, console);
   if (options.json)

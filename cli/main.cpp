@@ -50,6 +50,7 @@ constexpr Command kCommands[] = {
     {"autopsy", "Which rank ended a job of several, and where each one was", declare_autopsy},
     {"doctor", "What this machine offers to a run, and what would go wrong", declare_doctor},
     {"bench", "How fast this machine is, and which sizes of a model run well on it", declare_bench},
+    {"data", "What text holds, before anything learns from it", declare_data},
     {"recipe", "Keys of recipes; a recipe with all defaults", declare_recipe},
     {"help", "Help of the program or of one command", declare_help},
     {"version", "Which version this is, and what it was built with", declare_version},

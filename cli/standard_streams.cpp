@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <streambuf>
 #include <string>
@@ -37,6 +38,12 @@ class StandardOutput : public std::streambuf {
 
   bool goes_on = false;  ///< without a reader
   void write_exact_text() { exact_ = !is_terminal_; }
+  bool shows_colors() const {
+    const char* no_color = std::getenv("NO_COLOR");
+    return is_terminal_ && (!no_color || !*no_color);
+  }
+  // An escape sequence of ours.
+  bool write_sequence(std::string_view sequence) { return write(0) && write_all(sequence); }
 
  protected:
   int_type overflow(int_type next) override {
@@ -108,6 +115,17 @@ void go_on_without_reader() {
 
 void write_exact_text() {
   standard_output().write_exact_text();
+}
+
+void write_marked(std::string_view text) {
+  if (!standard_output().shows_colors()) {
+    std::cout << "[[" << text << "]]";
+    return;
+  }
+  std::cout.flush();
+  standard_output().write_sequence("\033[32m");
+  std::cout << text << std::flush;
+  standard_output().write_sequence("\033[m");
 }
 
 void say(std::string_view beginning, std::string_view text, std::string_view end) {

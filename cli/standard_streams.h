@@ -18,6 +18,10 @@ void go_on_without_reader();
 /// std::cout writes bytes as they are, where standard output is no terminal.
 void write_exact_text();
 
+/// Writes text to std::cout that is told from what is around it: green on a terminal that shows colours
+/// (NO_COLOR), else in [[ ]].
+void write_marked(std::string_view text);
+
 /// What stands before the sentence of an error, and before what is a mistake of ours.
 inline constexpr const char *kError = "error: ", *kInternalError = "internal error, please report it: ";
 

@@ -20,6 +20,8 @@ base::Json to_json(const PackerCursor::Source& source) {
       {"bytes", statistics.bytes},
       {"tokens", statistics.tokens},
       {"skipped_lines", statistics.skipped_lines},
+      {"targets", statistics.targets},
+      {"passed_over", {statistics.too_long, statistics.unanswered, statistics.refused}},
   };
 }
 
@@ -28,6 +30,11 @@ std::int64_t whole(const base::Json& value) {
                                  "data cursor: expected a count, found ", value.dump(),
                                  "; the saved state is damaged.");
   return value.get<std::int64_t>();
+}
+
+// Of a number that earlier versions did not write.
+std::int64_t whole_or_0(const base::Json& json, const char* key) {
+  return json.contains(key) ? whole(json.at(key)) : 0;
 }
 
 PackerCursor::Source source_from_json(const base::Json& json) {
@@ -45,7 +52,13 @@ PackerCursor::Source source_from_json(const base::Json& json) {
                        .bytes = whole(json.at("bytes")),
                        .tokens = whole(json.at("tokens")),
                        .skipped_lines = whole(json.at("skipped_lines")),
-                       .epoch = source.place.epoch};
+                       .epoch = source.place.epoch,
+                       .targets = whole_or_0(json, "targets")};
+  if (const auto passed = json.find("passed_over"); passed != json.end()) {
+    source.statistics.too_long = whole(passed->at(0));
+    source.statistics.unanswered = whole(passed->at(1));
+    source.statistics.refused = whole(passed->at(2));
+  }
   return source;
 }
 
@@ -55,10 +68,9 @@ base::Json to_json(const StreamCursor& cursor) {
   const PackerCursor& start = cursor.window_start;
   base::Json sources = base::Json::array();
   for (const PackerCursor::Source& source : start.sources) sources.push_back(to_json(source));
-  return {{"taken", cursor.taken},
-          {"sequences", start.sequences},
-          {"offset_tokens", start.offset_tokens},
-          {"sources", std::move(sources)}};
+  return {
+      {"taken", cursor.taken},       {"sequences", start.sequences}, {"offset_tokens", start.offset_tokens},
+      {"packed_taken", start.taken}, {"padding", start.padding},     {"sources", std::move(sources)}};
 }
 
 StreamCursor cursor_from_json(const base::Json& json) {
@@ -68,6 +80,8 @@ StreamCursor cursor_from_json(const base::Json& json) {
     PackerCursor& start = cursor.window_start;
     start.sequences = whole(json.at("sequences"));
     start.offset_tokens = whole(json.at("offset_tokens"));
+    start.taken = whole_or_0(json, "packed_taken");
+    start.padding = whole_or_0(json, "padding");
     for (const base::Json& source : json.at("sources")) start.sources.push_back(source_from_json(source));
     return cursor;
   } catch (const base::Json::exception& error) {

@@ -73,6 +73,7 @@ bool DocumentReader::next(Document& document) {
       continue;
     }
     document.file = files_[static_cast<std::size_t>(position_.file)];
+    document.record = position_.record;
     if (belongs(document)) return true;
   }
 }

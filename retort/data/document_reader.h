@@ -22,6 +22,7 @@ struct Document {
   std::int64_t number =
       0;  ///< within the source, from 0 over all its files in order; a skipped line keeps its number
   base::Path file;
+  std::int64_t record = 0;  ///< line of JSONL, row of Parquet or piece of plain text in that file, from 1
 };
 
 /// Thrown out of a reader whose stop token was triggered; never leaves the library.

@@ -86,7 +86,9 @@ bool begins_as_json(std::string_view text) {
 void check_file(const SourceOptions& source, const base::Path& path) {
   std::error_code ignored;
   const FileForm form = form_of(source, path);
-  if (form == FileForm::parquet) (void)open_parquet(source, path);
+  if (form == FileForm::parquet && !source.chat) (void)open_parquet(source, path);
+  if (form == FileForm::parquet && source.chat) (void)open_parquet_chats(source, path);
+  if (form == FileForm::text && source.chat) (void)open_records(source, path);
   if (form != FileForm::text || source.skip_bad_lines || !std::filesystem::is_regular_file(path, ignored))
     return;
   const auto bytes = first_bytes(path);

@@ -42,13 +42,28 @@ struct GeneratedText {
   bool asks_itself() const { return chat && questions == kSelf; }
 };
 
+/// Which tokens of a conversation are learned and measured.
+enum class LossOn {
+  answers,  ///< those of the assistant's turns
+  all
+};
+constexpr auto words_of(LossOn) {
+  return base::words<LossOn::all>("answers", "all");
+}
+
 /// A named source of documents; evaluation and calibration measure each on its own.
 struct SourceOptions {
   std::string name;
   std::vector<std::string> paths;  ///< files or globs: .txt or .jsonl, either with .gz or .zst, or .parquet
   std::string separator;           ///< plain text: documents are cut here; empty: a file is a document
   std::string field = "text";  ///< JSONL: the key that holds the text; Parquet: the column, or column.part
-  double weight = 1.0;         ///< share of the tokens, relative to the other sources of a stage
+  bool chat = false;           ///< records are conversations (conversations.h), which the model's own chat
+                               ///< template writes; then `field`, where it is not "text", is the key of the
+                               ///< list of messages
+  LossOn loss_on = LossOn::answers;  ///< of conversations
+  double weight = 1.0;               ///< share of the tokens, relative to the other sources of a stage
+  std::int64_t tokens = 0;  ///< of a training stage, instead of the weight: so many are of it; 0: off
+  std::int64_t epochs = 0;  ///< a training stage reads it so many times at most; 0: without limit
   HeldOut held_out;
   bool skip_bad_lines = false;   ///< count and skip a bad line of JSONL, a bad row of Parquet, or a document
                                  ///< of plain text that is not UTF-8, instead of an error with its place
@@ -65,15 +80,40 @@ constexpr auto words_of(Bos) {
   return base::words<Bos::never>("auto", "true", "false");
 }
 
+/// Where documents may be cut to fit into sequences.
+enum class Cut {
+  automatic,  ///< conversations nowhere, other text anywhere
+  anywhere,
+  whole  ///< nowhere: sequences are filled with whole documents and padded
+};
+constexpr auto words_of(Cut) {
+  return base::words<Cut::whole>("auto", "anywhere", "whole");
+}
+
+/// What becomes of a whole document that is longer than a sequence.
+enum class TooLong {
+  drop,  ///< it is left out and counted
+  error
+};
+constexpr auto words_of(TooLong) {
+  return base::words<TooLong::error>("drop", "error");
+}
+
 /// How documents become fixed-length sequences.
 struct PackingOptions {
-  std::int64_t sequence_length = 512;     ///< tokens
-  Bos bos = Bos::automatic;               ///< begin-of-text token before each document
-  bool eos = false;                       ///< end-of-text token after each document
-  bool attend_across_documents = false;   ///< default: attention and positions start anew with each document
+  std::int64_t sequence_length = 512;    ///< tokens
+  Bos bos = Bos::automatic;              ///< begin-of-text token before each document
+  bool eos = false;                      ///< end-of-text token after each document
+  bool attend_across_documents = false;  ///< default: attention and positions start anew with each document
+  Cut cut = Cut::automatic;
+  TooLong too_long = TooLong::drop;       ///< of whole documents
   std::int64_t shuffle_documents = 4096;  ///< documents shuffled among each other at a time; 1: source order
   std::int64_t shuffle_sequences = 256;   ///< packed sequences shuffled among each other at a time, so that a
                                           ///< long document does not fill a batch; 1: as they were packed
+
+  bool keeps_whole(const SourceOptions& source) const {
+    return cut == Cut::whole || (cut == Cut::automatic && source.chat);
+  }
 };
 
 }  // namespace retort::data

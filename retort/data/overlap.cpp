@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "retort/data/conversations.h"
 #include "retort/data/document_reader.h"
 #include "retort/data/file_form.h"
 #include "retort/data/held_out_texts.h"
@@ -25,7 +26,8 @@ FileForm form_of_first(const SourceOptions& source) {
 
 // Equal rules say the same of equal documents only, and what is cut otherwise makes other documents.
 bool same_cut(const SourceOptions& a, const SourceOptions& b) {
-  return a.separator == b.separator && a.field == b.field && form_of_first(a) == form_of_first(b);
+  return a.chat == b.chat && a.separator == b.separator && a.field == b.field &&
+         form_of_first(a) == form_of_first(b);
 }
 
 // Whether the rules alone keep what one holds out away from the training part of the other.
@@ -46,10 +48,15 @@ std::int64_t stored_bytes(const SourceOptions& source) {
   return bytes;
 }
 
+// What is looked for and looked in: of a conversation what is said, whatever a template writes around it.
+std::string searched(const SourceOptions& source, Document& document) {
+  return source.chat ? spoken_text(document.text) : std::move(document.text);
+}
+
 HeldOutTexts held_out_texts(const SourceOptions& source, std::size_t most_runs) {
   HeldOutTexts texts(most_runs);
   DocumentReader reader(source, Split::held_out);
-  for (Document document; reader.next(document);) texts.add(document.text);
+  for (Document document; reader.next(document);) texts.add(searched(source, document));
   return texts;
 }
 
@@ -74,8 +81,9 @@ void add_overlaps(const SourceOptions& used, Split part, const Wanted& wanted, s
   }
   DocumentReader reader(used, part);
   for (Document document; reader.next(document);) {
-    const auto runs = text_runs(document.text, limit);
-    for (const auto& [name, texts] : wanted) texts->look_in(document.text, runs);
+    const auto text = searched(used, document);
+    const auto runs = text_runs(text, limit);
+    for (const auto& [name, texts] : wanted) texts->look_in(text, runs);
   }
   for (const auto& [name, texts] : wanted)
     if (const auto documents = texts->found(); documents > 0) found.push_back({used.name, name, documents});

@@ -1,10 +1,12 @@
 #include "retort/data/parquet_records.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <utility>
 
 #include "retort/base/error.h"
+#include "retort/data/conversations.h"
 #include "retort/io/quote.h"
 #include "retort/parquet/table.h"
 #include "retort/text/unicode.h"
@@ -78,7 +80,71 @@ class ParquetRecords : public RecordReader {
   std::int64_t unread_ = 0;  // of these, which the texts have yet to pass over
 };
 
+// Those of the columns that may hold a conversation.
+std::vector<std::string> chat_columns(const parquet::Table& table, const SourceOptions& source,
+                                      const base::Path& path) {
+  constexpr std::array kKeys{"messages",    "conversations", "prompt", "completion",
+                             "instruction", "input",         "output", "tools"};
+  const bool named = source.field != "text";
+  std::vector<std::string> columns;
+  std::string all;
+  for (const auto& column : table.columns()) {
+    all += (all.empty() ? "" : ", ") + io::quote(column.name);
+    const bool known = std::ranges::find(kKeys, column.name) != kKeys.end();
+    if (named ? column.name == source.field || column.name == "tools" : known) columns.push_back(column.name);
+  }
+  base::require<base::DataError>(
+      !columns.empty(), path.string(),
+      ": expected conversations in a column \"messages\", \"conversations\" or one "
+      "that field names, found the columns ",
+      all, "; a source of plain text has no chat: true.");
+  return columns;
+}
+
+class ParquetChats : public RecordReader {
+ public:
+  ParquetChats(const SourceOptions& source, const base::Path& path)
+      : table_(parquet::open(path, {.value_bytes = kMaxDocumentBytes})),
+        field_(source.field),
+        skip_bad_rows_(source.skip_bad_lines),
+        rows_(table_->read(chat_columns(*table_, source, path))) {}
+
+  Record next(std::string& text) override {
+    if (const auto rows = std::exchange(unread_, 0); rows > 0) rows_->skip(rows);
+    base::Json row;
+    if (!rows_->next(row)) return Record::end;
+    ++passed_;
+    try {
+      text = conversation_text(row, field_);
+      return Record::document;
+    } catch (const base::JsonFault& fault) {
+      if (skip_bad_rows_) return Record::bad;
+      throw base::DataError(base::join(rows_->place(), ": ", fault.reason,
+                                       "; correct the row or let the recipe skip bad lines."));
+    }
+  }
+
+  bool skip() override {
+    if (passed_ >= table_->rows()) return false;
+    ++passed_;
+    ++unread_;
+    return true;
+  }
+
+ private:
+  std::unique_ptr<parquet::Table> table_;
+  std::string field_;
+  bool skip_bad_rows_;
+  std::unique_ptr<parquet::Rows> rows_;
+  std::int64_t passed_ = 0;  // rows, read or not
+  std::int64_t unread_ = 0;
+};
+
 }  // namespace
+
+std::unique_ptr<RecordReader> open_parquet_chats(const SourceOptions& source, const base::Path& path) {
+  return std::make_unique<ParquetChats>(source, path);
+}
 
 std::unique_ptr<RecordReader> open_parquet(const SourceOptions& source, const base::Path& path) {
   return std::make_unique<ParquetRecords>(source, path);

@@ -9,13 +9,13 @@ namespace retort::data {
 
 /// What is said of a chat where text is expected.
 inline constexpr const char* kNoChats =
-    ", which Retort does not render: write each chat as one text, as apply_chat_template(chat, "
-    "tokenize=False) "
-    "of transformers does";
+    "; a source with chat: true, or retort eval --chat, has the model's chat template write it";
 
-/// Reads the column `source.field`, or a part of a struct by its path with dots.  A row whose text is null or
+/// Reads the column `source.field`, or a part of a struct by its path with dots  A row whose text is null or
 /// not UTF-8 is a bad line.  What is passed over within a row group is not parsed, and whole row groups are
 /// not read. Throws as parquet::open, and DataError for a column that is missing or holds no text.
 std::unique_ptr<RecordReader> open_parquet(const SourceOptions& source, const base::Path& path);
+/// The same of conversations, in the columns that conversations.h names.  A row without one is a bad line.
+std::unique_ptr<RecordReader> open_parquet_chats(const SourceOptions& source, const base::Path& path);
 
 }  // namespace retort::data

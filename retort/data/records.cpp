@@ -7,6 +7,7 @@
 #include "retort/base/error.h"
 #include "retort/base/json.h"
 #include "retort/base/utf8.h"
+#include "retort/data/conversations.h"
 #include "retort/data/file_form.h"
 #include "retort/data/json_line.h"
 #include "retort/data/parquet_records.h"
@@ -25,7 +26,10 @@ bool is_blank(std::string_view text) {
 class JsonlRecords : public RecordReader {
  public:
   JsonlRecords(const SourceOptions& source, const base::Path& path)
-      : lines_(path, kMaxDocumentBytes), field_(source.field), skip_bad_lines_(source.skip_bad_lines) {}
+      : lines_(path, kMaxDocumentBytes),
+        field_(source.field),
+        chat_(source.chat),
+        skip_bad_lines_(source.skip_bad_lines) {}
 
   Record next(std::string& text) override {
     if (!lines_.next(line_)) return Record::end;
@@ -34,7 +38,8 @@ class JsonlRecords : public RecordReader {
     if (marked) line.remove_prefix(kByteOrderMark.size());
     if (is_blank(line)) return Record::blank;
     try {
-      text = parse(line);
+      text = chat_ ? conversation_text(base::parse_json(line, {.max_bytes = kMaxDocumentBytes}), field_)
+                   : parse(line);
       return Record::document;
     } catch (const base::JsonFault& fault) {
       if (skip_bad_lines_) return Record::bad;
@@ -97,6 +102,7 @@ class JsonlRecords : public RecordReader {
 
   io::LineReader lines_;
   std::string field_;
+  bool chat_;
   bool skip_bad_lines_;
   std::string line_;
 };
@@ -186,10 +192,13 @@ std::unique_ptr<RecordReader> open_records(const SourceOptions& source, const ba
     case FileForm::jsonl:
       return open_jsonl(source, path);
     case FileForm::parquet:
-      return open_parquet(source, path);
+      return source.chat ? open_parquet_chats(source, path) : open_parquet(source, path);
     case FileForm::text:
       break;
   }
+  base::require<base::DataError>(!source.chat, "source '", source.name,
+                                 "': expected conversations in JSON lines or Parquet, found plain text in ",
+                                 path.string(), "; leave chat out, or name the file .jsonl.");
   return std::make_unique<TextRecords>(source, path);
 }
 

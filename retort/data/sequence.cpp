@@ -19,6 +19,12 @@ std::int32_t begin_of_text(Bos bos, const SpecialTokens& special) {
 std::int64_t DocumentTokens::num_targets(Targets targets, bool across_documents) const {
   const auto begin = targets == Targets::learned ? std::size_t{0} : text_begin;
   const auto end = targets == Targets::learned ? ids.size() : text_end;
+  if (!counts.empty()) {
+    const auto first = std::ptrdiff_t(begin) + (begin > 0 || across_documents ? 0 : 1);
+    return first >= std::ptrdiff_t(end)
+               ? 0
+               : std::count(counts.begin() + first, counts.begin() + std::ptrdiff_t(end), 1);
+  }
   const bool first_is_one = begin > 0 || across_documents;
   return static_cast<std::int64_t>(end - begin) - (first_is_one || begin == end ? 0 : 1);
 }
@@ -26,6 +32,7 @@ std::int64_t DocumentTokens::num_targets(Targets targets, bool across_documents)
 DocumentTokens encode_document(std::string_view text, const PackingOptions& packing, const Encode& encode,
                                const SpecialTokens& special) {
   DocumentTokens document{.ids = encode(text)};
+  document.bytes = document.counted_bytes = static_cast<std::int64_t>(text.size());
   document.text_end = document.ids.size();
   if (const auto bos = begin_of_text(packing.bos, special); bos >= 0) {
     const bool is_written = !document.ids.empty() && document.ids.front() == bos;  // in the text already
@@ -64,7 +71,8 @@ void TokenBuffer::append(const DocumentTokens& document) {
   for (std::size_t i = 0; i < document.ids.size(); ++i)
     tokens_.push_back({.id = document.ids[i],
                        .begins_document = i == 0,
-                       .is_text = i >= document.text_begin && i < document.text_end});
+                       .is_text = i >= document.text_begin && i < document.text_end,
+                       .counts = document.counts.empty() || document.counts[i] != 0});
 }
 
 Sequence TokenBuffer::front(std::size_t length, bool across_documents, Targets targets) const {
@@ -80,7 +88,7 @@ Sequence TokenBuffer::front(std::size_t length, bool across_documents, Targets t
     if (i + 1 >= size()) continue;
     const Token& next = tokens_[position_ + i + 1];
     const bool same_text = across_documents || !next.begins_document;
-    const bool counts = targets == Targets::learned || next.is_text;
+    const bool counts = next.counts && (targets == Targets::learned || next.is_text);
     if (same_text && counts) sequence.targets[i] = next.id;
   }
   return sequence;

@@ -4,15 +4,41 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "retort/chat/conversation.h"
 #include "retort/data/options.h"
 
 namespace retort::data {
 
-/// Text to token ids, without special tokens.  Called from a background thread, one call at a time.
-using Encode = std::function<std::vector<std::int32_t>(std::string_view)>;
+/// A conversation as its model's chat template writes it.
+struct ChatTokens {
+  std::vector<std::int32_t> ids;
+  std::vector<char> is_answer = {};          ///< of each id
+  std::int64_t bytes = 0, answer_bytes = 0;  ///< of the text, and of the answers in it
+  std::string text = {};
+  std::vector<std::pair<std::size_t, std::size_t>> answers =
+      {};  ///< first byte of the text and the one behind
+};
+
+/// Text to token ids, without special tokens, and conversations to theirs.  Called from a background thread,
+/// one call at a time.
+struct Encode {
+  std::function<std::vector<std::int32_t>(std::string_view)> text;
+  /// Throws DataError where the template refuses the conversation, ModelError where there is no template.
+  std::function<ChatTokens(const chat::Conversation&)> chat = {};
+
+  Encode() = default;
+  template <typename Function>
+  requires std::is_invocable_r_v<std::vector<std::int32_t>, Function, std::string_view> Encode(
+      Function of_text)
+      : text(std::move(of_text)) {}  // NOLINT(google-explicit-constructor)
+  std::vector<std::int32_t> operator()(std::string_view of) const { return text(of); }
+};
 
 struct SpecialTokens {
   std::int32_t bos = -1;  ///< -1: the tokenizer has none
@@ -58,6 +84,9 @@ std::int32_t begin_of_text(Bos bos, const SpecialTokens& special);
 struct DocumentTokens {
   std::vector<std::int32_t> ids;
   std::size_t text_begin = 0, text_end = 0;  ///< where the ids of the text lie
+  std::vector<char> counts = {};             ///< of each id, whether it is a target anywhere; empty: all are
+  std::int64_t bytes = 0;                    ///< of the text
+  std::int64_t counted_bytes = 0;            ///< of the text that counts
 
   /// Of the document alone; across documents its first token is one too.
   std::int64_t num_targets(Targets targets, bool across_documents) const;
@@ -83,7 +112,7 @@ class TokenBuffer {
  private:
   struct Token {
     std::int32_t id;
-    bool begins_document, is_text;
+    bool begins_document, is_text, counts;
   };
   std::vector<Token> tokens_;
   std::size_t position_ = 0;

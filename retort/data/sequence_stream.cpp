@@ -32,6 +32,7 @@ Sequence SequenceStream::next() {
   changed_.notify_all();
   cursor_ = std::move(prepared.cursor);
   statistics_ = std::move(prepared.statistics);
+  padding_ = prepared.padding;
   return std::move(prepared.sequence);
 }
 
@@ -54,6 +55,13 @@ void SequenceStream::seek(const base::Json& cursor) {
   sequences_.seek(target);
   cursor_ = target;
   statistics_ = sequences_.statistics();
+  padding_ = sequences_.padding();
+}
+
+double SequenceStream::padding_share() const {
+  std::int64_t tokens = padding_;
+  for (const auto& source : statistics_) tokens += source.tokens;
+  return tokens > 0 ? static_cast<double>(padding_) / static_cast<double>(tokens) : 0;
 }
 
 void SequenceStream::start() {
@@ -76,7 +84,8 @@ void SequenceStream::prepare(const std::stop_token& token) {
   try {
     for (;;) {
       Sequence sequence = sequences_.next();
-      Prepared prepared{std::move(sequence), sequences_.cursor(), sequences_.statistics()};
+      Prepared prepared{std::move(sequence), sequences_.cursor(), sequences_.statistics(),
+                        sequences_.padding()};
       {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return queue_.size() < prepared_ || token.stop_requested(); });

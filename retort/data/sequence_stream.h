@@ -39,12 +39,15 @@ class SequenceStream {
   void seek(const base::Json& cursor);
   /// As of the last sequence returned, so that they too are the same in every run; its whole window counts.
   const std::vector<SourceStatistics>& statistics() const { return statistics_; }
+  /// Share of padding in what was packed by then, between 0 and 1; 0 where documents may be cut.
+  double padding_share() const;
 
  private:
   struct Prepared {
     Sequence sequence;
     StreamCursor cursor;
     std::vector<SourceStatistics> statistics;
+    std::int64_t padding = 0;
   };
 
   void start();
@@ -55,6 +58,7 @@ class SequenceStream {
   std::size_t prepared_;
   StreamCursor cursor_;
   std::vector<SourceStatistics> statistics_;
+  std::int64_t padding_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;

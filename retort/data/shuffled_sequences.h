@@ -31,6 +31,8 @@ class ShuffledSequences {
 
   /// Of everything that was packed, the rest of the window included.
   std::vector<SourceStatistics> statistics() const { return packer_.statistics(); }
+  /// Tokens of padding in everything that was packed.
+  std::int64_t padding() const { return packer_.padding(); }
   const std::string& fingerprint() const { return packer_.fingerprint(); }
   void stop_with(const std::stop_token& token) { packer_.stop_with(token); }
 

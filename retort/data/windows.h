@@ -3,6 +3,7 @@
 // sequences.
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "retort/data/document_reader.h"
@@ -29,6 +30,8 @@ struct WindowOptions {
 };
 
 /// The documents of a split, joined in source order and cut into windows; the last may be shorter.
+/// Conversations are windows of their own, cut where they are longer: each window but the first reaches back
+/// so that it is full, and every token that counts is a target once.  Those that lack one are left out.
 class WindowReader {
  public:
   WindowReader(const SourceOptions& source, Split split, const WindowOptions& options, Encode encode,
@@ -48,10 +51,14 @@ class WindowReader {
   /// Index into documents() of each target of a window, 0 where there is none.
   std::vector<std::int32_t> target_documents(const Sequence& window) const;
   std::int64_t tokens() const { return tokens_; }
-  std::int64_t skipped_lines() const { return reader_.skipped_lines(); }
+  /// Bad lines, and conversations that the chat template refuses, where these are skipped.
+  std::int64_t skipped_lines() const { return reader_.skipped_lines() + refused_; }
+  /// Conversations without a token that counts.
+  std::int64_t unanswered() const { return unanswered_; }
 
  private:
   bool pull();
+  bool next_of_conversation(Sequence& window);
   [[noreturn]] void refuse_empty() const;
 
   DocumentReader reader_;
@@ -66,11 +73,19 @@ class WindowReader {
   std::vector<TextDocument> documents_;
   std::vector<std::int64_t> ends_;  // of documents, in tokens of the joined text
   std::int64_t tokens_ = 0;
+  std::deque<Sequence> conversation_;  // windows of the last one
+  std::int64_t refused_ = 0, unanswered_ = 0;
 };
+
+/// The windows of ids that are a text of their own: all but the first are targets once, where `counts`, empty
+/// for all, is not 0.  Windows without a target are left out.
+std::deque<Sequence> windows_of(const std::vector<std::int32_t>& ids, const std::vector<char>& counts,
+                                std::int64_t context);
 
 /// The first `count` packed sequences of one source's training part for a seed: text for statistics.  Fewer
 /// when the source has not enough text, none when that does not fill one: it is not repeated.
-/// `skipped_lines`, where given, receives the bad lines and documents passed over.
+/// `skipped_lines`, where given, receives the bad lines and documents passed over.  Where documents are not
+/// cut, the sequences are not padded and may be shorter, and have `count` times their length at most in all.
 std::vector<Sequence> calibration_sequences(const SourceOptions& source, const PackingOptions& packing,
                                             const Encode& encode, const SpecialTokens& special,
                                             std::uint64_t seed, std::int64_t count,

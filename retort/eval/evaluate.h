@@ -87,7 +87,8 @@ SourceScores evaluate_source(const Subject& model, const Subject* teacher, const
 void check_comparable(const Subject& model, const Subject* teacher, std::int64_t context);
 
 struct GeneratedText {
-  std::string prompt, text;
+  std::string prompt, text;  ///< the text begins with the prompt, but as the answer in a chat
+  base::Json messages = {};  ///< of a chat; else null
 };
 
 struct ModelScores {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "retort/base/json.h"
 #include "retort/base/words.h"
 #include "retort/tasks/options.h"
 
@@ -27,6 +28,7 @@ struct EvaluateOptions {
   std::int64_t tokens = 0;                ///< per source, 0: all of the held-out part
   bool seen = false;                      ///< the models may have learned from the text in the same run
   std::vector<std::string> prompts = {};  ///< texts generated from, for the report
+  std::vector<base::Json> chats = {};     ///< lists of messages that each model answers, for the report
   std::int64_t max_new_tokens = 40;
   tasks::TaskOptions tasks = {};
 };

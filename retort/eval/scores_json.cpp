@@ -119,8 +119,11 @@ base::Json model_json(const ModelScores& model) {
                      {keys::kMean, mean_json(model.sources)}};
   if (!model.dequantised_from.empty()) json[keys::kDequantisedFrom] = model.dequantised_from;
   for (const auto& source : model.sources) json[keys::kSources].push_back(source_json(source));
-  for (const auto& generation : model.generations)
+  for (const auto& generation : model.generations) {
     json[keys::kGenerations].push_back({{keys::kPrompt, generation.prompt}, {keys::kText, generation.text}});
+    if (!generation.messages.is_null())
+      json[keys::kGenerations].back()[keys::kMessages] = generation.messages;
+  }
   return json;
 }
 

@@ -124,7 +124,7 @@ std::deque<Window> rolling_windows(const std::vector<std::int32_t>& ids, std::in
 std::unique_ptr<Windows> open_windows(const data::SourceOptions& source, data::Split split,
                                       const WindowSettings& settings, data::Encode encode,
                                       const data::SpecialTokens& special) {
-  if (settings.windowing == Windowing::rolling)
+  if (settings.windowing == Windowing::rolling && !source.chat)
     return std::make_unique<RollingWindows>(source, split, settings, std::move(encode), special);
   return std::make_unique<FixedWindows>(source, split, settings, std::move(encode), special);
 }

@@ -39,6 +39,7 @@ class Windows {
   virtual const std::vector<data::TextDocument>& documents() const = 0;
 };
 
+/// Conversations are windows of their own, whatever the windowing; what counts of them is as the source says.
 /// Throws UsageError (absurd lengths, a special token that the tokenizer lacks) or DataError (no text).
 std::unique_ptr<Windows> open_windows(const data::SourceOptions& source, data::Split split,
                                       const WindowSettings& settings, data::Encode encode,

@@ -22,16 +22,21 @@ std::int64_t sequences_of(const recipe::Stage& stage, std::int64_t tokens, std::
   return std::max<std::int64_t>(1, (wanted + sequence_length - 1) / sequence_length);
 }
 
+// `whole`: conversations, which are not cut, so that less than a sequence may be missing.
 void require_enough(const recipe::Stage& stage, const calibrate::SourceText& source, std::int64_t wanted,
-                    std::int64_t sequence_length) {
+                    std::int64_t sequence_length, bool whole) {
+  base::require<base::DataError>(!whole || !source.sequences.empty(), "stage '", stage.name, "': source '",
+                                 source.name, "' has no conversation with an answer in at most ",
+                                 sequence_length, " tokens; raise sequence_length or add text.");
   base::require<base::DataError>(!source.sequences.empty(), "stage '", stage.name, "': source '", source.name,
                                  "' has fewer than the ", sequence_length,
                                  " tokens of a calibration sequence; add text or lower sequence_length.");
   base::require<base::DataError>(data::has_target(source.sequences), "stage '", stage.name, "': source '",
                                  source.name, data::kNothingToPredict);
   const auto found = calibrate::num_tokens(source);
-  base::require<base::DataError>(found >= wanted, "stage '", stage.name, "': source '", source.name,
-                                 "' has only ", found, " tokens of calibration text, expected ", wanted,
+  base::require<base::DataError>(found + (whole ? sequence_length : 0) >= wanted, "stage '", stage.name,
+                                 "': source '", source.name, "' has only ", found,
+                                 " tokens of calibration text, expected ", wanted,
                                  "; add text or lower calibration_tokens.");
 }
 
@@ -47,10 +52,11 @@ std::vector<data::Sequence> sequences_from(const data::SourceOptions& source, co
   return sequences;
 }
 
-void require_enough(const recipe::Stage& stage, const std::vector<calibrate::SourceText>& sources,
-                    const CalibrationAsked& asked) {
+void require_enough(const recipe::Recipe& recipe, const recipe::Stage& stage,
+                    const std::vector<calibrate::SourceText>& sources, const CalibrationAsked& asked) {
   for (const auto& source : sources)
-    require_enough(stage, source, asked.tokens / std::ssize(stage.data), asked.sequence_length);
+    require_enough(stage, source, asked.tokens / std::ssize(stage.data), asked.sequence_length,
+                   data::PackingOptions().keeps_whole(recipe.source(source.name)));
 }
 
 }  // namespace
@@ -63,7 +69,7 @@ std::vector<calibrate::SourceText> calibration_text(const PlanContext& context, 
   record::Observer silent;  // the stage reads the text again, and says then what it skipped
   for (const auto& source : context.recipe.sources(stage))
     sources.push_back({source.name, sequences_from(source, stage, asked, text, silent)});
-  require_enough(stage, sources, asked);
+  require_enough(context.recipe, stage, sources, asked);
   return sources;
 }
 
@@ -98,7 +104,7 @@ CalibratedModel calibrated_model(const Context& context, const CalibratedStage& 
     });
     model.sources.push_back({of_stage.name, std::move(sequences)});
   }
-  context.group.together([&] { require_enough(stage, model.sources, asked); });
+  context.group.together([&] { require_enough(context.recipe, stage, model.sources, asked); });
   return model;
 }
 

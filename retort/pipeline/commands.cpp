@@ -116,6 +116,7 @@ base::Json evaluate_model(const EvalRequest& request, record::Observer& observer
                                    .paths = request.texts,
                                    .separator = request.separator,
                                    .field = request.field,
+                                   .chat = request.chat,
                                    .weight = 1,
                                    .held_out = {},
                                    .skip_bad_lines = false};

@@ -14,6 +14,7 @@
 #include "retort/base/units.h"
 #include "retort/base/utf8.h"
 #include "retort/comm/lead.h"
+#include "retort/data/chat_encoder.h"
 #include "retort/data/sequence_bytes.h"
 #include "retort/io/model_directory.h"
 #include "retort/io/quote.h"
@@ -95,11 +96,18 @@ void require_rows(const text::Tokenizer& tokenizer, std::int64_t rows, const std
 }  // namespace
 
 data::Encode ModelText::encode() const {
-  return [tokenizer = tokenizer, rows = rows](std::string_view text) {
+  data::Encode encode = [tokenizer = tokenizer, rows = rows](std::string_view text) {
     auto ids = tokenizer.encode(text, /*add_special_tokens=*/false);
     require_rows(tokenizer, rows, ids);
     return ids;
   };
+  encode.chat = [tokenizer = tokenizer, rows = rows,
+                 chat = data::ChatEncoder(model, tokenizer)](const chat::Conversation& conversation) {
+    auto tokens = chat(conversation);
+    require_rows(tokenizer, rows, tokens.ids);
+    return tokens;
+  };
+  return encode;
 }
 
 std::vector<std::int32_t> ModelText::ids_without_token(std::int64_t vocab_size) const {
@@ -121,7 +129,7 @@ std::vector<std::int32_t> ModelText::prompt_ids(std::string_view text, bool bos)
 }
 
 ModelText read_model_text(const base::Path& directory, const architecture::Config& config) {
-  ModelText text{text::Tokenizer::from_file(directory), {}, config.vocab_size};
+  ModelText text{text::Tokenizer::from_file(directory), {}, config.vocab_size, directory};
   const std::string lacking = text::which_lacks_a_row(text.tokenizer, config.vocab_size);
   base::require<base::ModelError>(lacking.empty(), directory.string(), ": ", lacking, ".");
   if (!config.bos_token_ids.empty()) text.special.bos = config.bos_token_ids.front();

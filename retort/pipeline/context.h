@@ -73,8 +73,9 @@ struct ModelText {
   text::Tokenizer tokenizer;
   data::SpecialTokens special;
   std::int64_t rows = 0;  ///< of the model's embedding
+  base::Path model = {};  ///< whose chat template writes conversations
 
-  /// Throws DataError for text that holds a special token without a row.
+  /// Throws DataError for text that holds a special token without a row; for conversations as ChatEncoder.
   data::Encode encode() const;
   /// Those below `vocab_size`, the rows of a model's head, that name no token.
   std::vector<std::int32_t> ids_without_token(std::int64_t vocab_size) const;

@@ -58,6 +58,7 @@ struct EvalRequest {
   std::string teacher;             ///< directory; empty: none
   std::vector<std::string> texts;  ///< files
   std::string field = "text", separator;
+  bool chat = false;         ///< the files have conversations, of which answers are measured
   std::int64_t context = 0;  ///< 0: what the models were made for, at most kEvalContext
   bool rolling = false;      ///< documents on their own instead of windows over the joined text
   bool bos = true;

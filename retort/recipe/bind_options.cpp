@@ -44,9 +44,37 @@ void bind_source(Binder& b, data::SourceOptions& source) {
          {.doc = "plain text: documents are cut here; empty: a file is a document", .may_be_empty = true});
   if (source.separator.size() > kMaxSeparatorBytes)
     b.mistake("separator", "expected at most " + std::to_string(kMaxSeparatorBytes) + " bytes");
-  b.text("field", source.field, {.doc = "the key (JSONL) or column (Parquet) that holds the text"});
+  b.text("field", source.field,
+         {.doc = "the key (JSONL) or column (Parquet) that holds the text, or with chat: true the messages"});
+  b.flag(
+      "chat", source.chat,
+      {.doc = "records are conversations, which the model's chat template writes: messages, conversations, "
+              "prompt and completion, or instruction and output"});
+  b.choice("loss_on", source.loss_on,
+           {.doc = "of conversations: learn and measure what the assistant says, or all of it",
+            .written = source.chat});
+  if (b.given("loss_on") && !source.chat)
+    b.mistake("loss_on", "is for conversations; it asks for chat: true");
+  if (source.chat && !source.separator.empty())
+    b.mistake("separator", "cuts plain text; conversations (chat: true) have a record each");
   b.number("weight", source.weight,
-           {.doc = "share of the tokens, relative to the other sources of a stage", .above = 0});
+           {.doc = "share of the tokens, relative to the other sources of a stage",
+            .above = 0,
+            .written = source.tokens == 0});
+  if (b.given("weight") && b.given("tokens"))
+    b.mistake("tokens",
+              "expected weight or tokens, found both; tokens says how many, whatever the others have");
+  b.count("tokens", source.tokens,
+          {.doc = "of a training stage, instead of weight: so many of its tokens are of this source",
+           .at_least = 1,
+           .unset = "by weight",
+           .written = source.tokens > 0});
+  b.count(
+      "epochs", source.epochs,
+      {.doc = "a training stage reads it so many times at most, and is refused where that is too little text",
+       .at_least = 1,
+       .unset = "without limit",
+       .written = source.epochs > 0});
   b.group("held_out", [&](Binder& inner) { bind_held_out(inner, source.held_out); },
           {.doc = "documents that only evaluation sees"});
   b.flag("skip_bad_lines", source.skip_bad_lines,
@@ -118,6 +146,11 @@ void bind_evaluate(Binder& b, eval::EvaluateOptions& options) {
   b.texts(
       "prompt", options.prompts,
       {.doc = "one or several texts that each model goes on with", .may_be_empty = true, .unset = "none"});
+  b.chats("chat", options.chats,
+          {.doc = "questions, or lists of messages, that each model answers as its chat template has them",
+           .may_be_empty = true,
+           .unset = "none",
+           .written = !options.chats.empty()});
   b.count("max_new_tokens", options.max_new_tokens,
           {.doc = "after the prompt", .at_least = 1, .at_most = 1 << 20});
   bind_tasks(b, options.tasks);

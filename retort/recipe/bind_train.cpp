@@ -10,6 +10,13 @@ void bind_packing(Binder& b, data::PackingOptions& packing) {
   b.flag("eos", packing.eos, {.doc = "end-of-text token after each document"});
   b.flag("attend_across_documents", packing.attend_across_documents,
          {.doc = "false: attention and positions start anew with each document"});
+  b.choice(
+      "cut", packing.cut,
+      {.doc = "where documents may be cut to fill sequences; whole: nowhere, sequences are padded; auto: "
+              "conversations nowhere, other text anywhere"});
+  b.choice(
+      "too_long", packing.too_long,
+      {.doc = "a document that is not cut and longer than a sequence is left out and counted, or an error"});
   b.count("shuffle_documents", packing.shuffle_documents,
           {.doc = "documents shuffled among each other at a time; 1: source order",
            .at_least = 1,

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "retort/base/json.h"
+
 namespace retort::recipe {
 
 /// A word that a recipe may have for a number.
@@ -46,6 +48,9 @@ class Binder {
   /// A list of texts; a single text is a list of one.
   virtual void texts(const char* key, std::vector<std::string>& value, const Field& field) = 0;
   virtual void counts(const char* key, std::vector<std::int64_t>& value, const Field& field) = 0;
+  /// A list of conversations: each a text, which a user says, or a list of messages with `role` and
+  /// `content`.
+  virtual void chats(const char* key, std::vector<base::Json>& value, const Field& field) = 0;
   /// One of `words`, by its index.
   virtual void word(const char* key, std::size_t& value, const Words& words, const Field& field) = 0;
   /// Either a fraction (60%, 0.6) or a whole number (3.3M); the other is set to 0.

@@ -48,6 +48,30 @@ void bind_text(Binder& b, Stage& stage, const Recipe& recipe) {
   check_repeated(b, "data", stage.data);
 }
 
+// Whether the budgets of a training stage's sources and its own fit together.
+void check_budgets(Binder& b, const Stage& stage, const Recipe& recipe) {
+  const auto* training = std::get_if<train::TrainOptions>(&stage.options);
+  if (!training || !b.fills()) return;
+  std::int64_t budgets = 0;
+  bool weighted = false;
+  for (const std::string& name : stage.data) {
+    const auto source = std::ranges::find(recipe.data, name, &data::SourceOptions::name);
+    if (source == recipe.data.end()) return;
+    budgets += source->tokens;
+    weighted |= source->tokens == 0;
+  }
+  if (budgets == 0 || training->tokens == 0) return;
+  const auto found = std::to_string(budgets) + " of " + std::to_string(training->tokens);
+  if (weighted && budgets >= training->tokens)
+    b.mistake("tokens", "its sources ask for " + found +
+                            " tokens, which leaves none for those without tokens; "
+                            "raise it");
+  if (!weighted && budgets != training->tokens)
+    b.mistake("tokens", "its sources ask for " + found +
+                            " tokens; make both the same, or give one source a "
+                            "weight in place of tokens");
+}
+
 void bind_stage_kind(Binder& b, Recipe& recipe, std::size_t index, const StageTraits& traits) {
   Stage& stage = recipe.stages[index];
   stage.kind = traits.kind;
@@ -57,6 +81,7 @@ void bind_stage_kind(Binder& b, Recipe& recipe, std::size_t index, const StageTr
   if (traits.reads_text) bind_text(b, stage, recipe);
   check_repeated(b, "models", stage.models);
   traits.bind_options(b, stage.options);
+  if (traits.reads_text) check_budgets(b, stage, recipe);
 }
 
 void bind_stage(Binder& b, Recipe& recipe, std::size_t index) {

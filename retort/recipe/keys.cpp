@@ -51,6 +51,9 @@ class KeyLister : public Binder {
   void counts(const char* key, std::vector<std::int64_t>&, const Field& field) override {
     add(key, "counts", "empty", field);
   }
+  void chats(const char* key, std::vector<base::Json>&, const Field& field) override {
+    add(key, "texts or lists of messages", "empty", field);
+  }
   void word(const char* key, std::size_t& value, const Words& words, const Field& field) override {
     std::string type;
     for (const auto& one : words) type += (type.empty() ? "" : " | ") + std::string(one);

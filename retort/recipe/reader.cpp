@@ -1,6 +1,7 @@
 #include "retort/recipe/reader.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -26,6 +27,7 @@ class KeyCollector : public Binder {
   void text(const char* key, std::string&, const Field&) override { keys.emplace_back(key); }
   void texts(const char* key, std::vector<std::string>&, const Field&) override { keys.emplace_back(key); }
   void counts(const char* key, std::vector<std::int64_t>&, const Field&) override { keys.emplace_back(key); }
+  void chats(const char* key, std::vector<base::Json>&, const Field&) override { keys.emplace_back(key); }
   void word(const char* key, std::size_t&, const Words&, const Field&) override { keys.emplace_back(key); }
   void share(const char* key, double&, std::int64_t&, const Field&) override { keys.emplace_back(key); }
   void group(const char* key, const Body&, const Field&) override { keys.emplace_back(key); }
@@ -164,6 +166,16 @@ class MapReader : public Binder {
     if (!node || !is_list(*node, key, "a list of whole numbers", field)) return;
     value.clear();
     for (const Value& item : node->items) read_count(item, key, value.emplace_back(), field);
+  }
+
+  void chats(const char* key, std::vector<base::Json>& value, const Field& field) override {
+    const Value* node = take(key, field);
+    if (!node) return;
+    value.clear();
+    if (scalar(*node)) return read_chat(*node, key, value);
+    if (!is_list(*node, key, "a text, or a list of texts and of lists of messages", field)) return;
+    if (node->items.front().kind == Value::Kind::map) return read_chat(*node, key, value);
+    for (const Value& item : node->items) read_chat(item, key, value);
   }
 
   void word(const char* key, std::size_t& value, const Words& words, const Field& field) override {
@@ -327,6 +339,30 @@ class MapReader : public Binder {
              "expected " + std::string(words.size() > 1 ? "one of " : "") + joined(words) + ", found " +
                  shown(node) + did_you_mean(node.text, texts_of(words)));
     return good;
+  }
+
+  // What a user says, or messages of which that is the last.
+  void read_chat(const Value& node, const char* key, std::vector<base::Json>& chats) {
+    const auto wrong = [&](const Value& where) {
+      expected(where, key, "a text, or messages such as {role: user, content: Hello}");
+    };
+    if (scalar(node) && !node.text.empty())
+      return chats.push_back(base::Json::array({{{"role", "user"}, {"content", node.text}}}));
+    if (node.kind != Value::Kind::list || node.items.empty()) return wrong(node);
+    base::Json messages = base::Json::array();
+    for (const Value& item : node.items) {
+      const Value* role = item.kind == Value::Kind::map ? item.find("role") : nullptr;
+      const Value* content = item.kind == Value::Kind::map ? item.find("content") : nullptr;
+      const bool good = role && content && scalar(*role) && scalar(*content) && item.entries.size() == 2;
+      if (!good) return wrong(item);
+      constexpr std::array<std::string_view, 5> kRoles{"system", "developer", "user", "assistant", "tool"};
+      if (std::find(kRoles.begin(), kRoles.end(), role->text) == kRoles.end())
+        return expected(*role, key, "a role: system, user, assistant or tool");
+      messages.push_back({{"role", role->text}, {"content", content->text}});
+    }
+    if (messages.back().at("role") == "assistant")
+      return report(node, below(key), "ends with an answer; the model is to answer the last message");
+    chats.push_back(std::move(messages));
   }
 
   bool text_is_good(const Value& node, const char* key, const Field& field) {

@@ -123,9 +123,28 @@ const data::SourceOptions& Recipe::source(std::string_view source_name) const {
   throw base::UsageError(base::join("source '", source_name, "' is not in the recipe."));
 }
 
+namespace {
+
+// Sources with tokens weigh as much, and the others share what is left.
+void weigh_by_budgets(std::vector<data::SourceOptions>& sources, std::int64_t tokens) {
+  double left = static_cast<double>(tokens), weights = 0;
+  for (const auto& source : sources) {
+    left -= static_cast<double>(source.tokens);
+    weights += source.tokens > 0 ? 0 : source.weight;
+  }
+  const bool budgets = std::ranges::any_of(sources, [](const auto& source) { return source.tokens > 0; });
+  if (!budgets) return;
+  for (auto& source : sources)
+    source.weight = source.tokens > 0 ? static_cast<double>(source.tokens) : source.weight * left / weights;
+}
+
+}  // namespace
+
 std::vector<data::SourceOptions> Recipe::sources(const Stage& stage) const {
   std::vector<data::SourceOptions> sources;
   for (const auto& one : stage.data) sources.push_back(source(one));
+  if (const auto* training = std::get_if<train::TrainOptions>(&stage.options))
+    weigh_by_budgets(sources, training->tokens);
   return sources;
 }
 

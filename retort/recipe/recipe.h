@@ -69,7 +69,7 @@ struct Recipe {
   const Stage& stage(std::string_view name) const;
   /// The source of this name; a recipe that was read holds every source that its stages name.
   const data::SourceOptions& source(std::string_view name) const;
-  /// The sources that a stage names.
+  /// The sources that a stage names; those of a stage that trains weigh as their budgets of tokens say.
   std::vector<data::SourceOptions> sources(const Stage& stage) const;
 };
 

@@ -28,6 +28,14 @@ class MapWriter : public Binder {
   void counts(const char* key, std::vector<std::int64_t>& value, const Field& field) override {
     put(key, value, field);
   }
+  void chats(const char* key, std::vector<base::Json>& value, const Field& field) override {
+    Json all = Json::array();
+    for (const Json& messages : value) {
+      const bool question = messages.size() == 1 && messages[0].at("role") == "user";
+      all.push_back(question ? messages[0].at("content") : messages);
+    }
+    put(key, all, field);
+  }
   void word(const char* key, std::size_t& value, const Words& words, const Field& field) override {
     put(key, std::string(words.at(value)), field);
   }

@@ -251,8 +251,10 @@ Html card(const Json& model) {
     const std::string prompt = text(generation, keys::kPrompt);
     std::string answer = text(generation, keys::kText);
     if (answer.empty()) continue;
-    if (!prompt.empty() && answer.starts_with(prompt)) answer.erase(0, prompt.size());
-    texts += element("p", {{"dir", "auto"}}, element("span", {{"class", "prompt"}}, prompt) + answer);
+    const bool chat = !field(generation, keys::kMessages).is_null();
+    if (!chat && !prompt.empty() && answer.starts_with(prompt)) answer.erase(0, prompt.size());
+    texts += element("p", {{"dir", "auto"}},
+                     element("span", {{"class", "prompt"}}, prompt) + (chat ? "\n" : "") + answer);
   }
   if (texts.empty()) return {};
   return element("figure", element("figcaption", label_of(model)) + texts);

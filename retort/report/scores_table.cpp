@@ -148,7 +148,9 @@ std::string legend(const Json& result) {
 // the answer: the form of a chat is mostly prompt.
 std::string prompt_and_answer(const Json& generation, std::size_t columns) {
   const auto prompt = one_line(text(generation, keys::kPrompt)),
-             all = one_line(text(generation, keys::kText));
+             all = generation.contains(std::string(keys::kMessages))
+                       ? prompt + " \u2192 " + one_line(text(generation, keys::kText))
+                       : one_line(text(generation, keys::kText));
   if (width(all) <= columns || !all.starts_with(prompt)) return cut(all, columns);
   const auto answer = all.substr(prompt.size());
   const auto beside = columns - std::min(columns, width(answer));

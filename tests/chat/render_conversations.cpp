@@ -1,13 +1,15 @@
-// For tools/compare_chat_templates.py: renders conversations that come as lines of JSON and writes a line for
-// each.
+// For tools/compare_chat_templates.py and tools/compare_answers.py: renders conversations that come as lines
+// of JSON and writes a line for each.
 //   in: {"template", "variables": {...}, "conversation", "add_generation_prompt", "continue_final_message",
-//        "extra": {...}, "now": [year, month, day, hour, minute, second], "tokenizer", "escape"}
+//        "extra": {...}, "now": [year, month, day, hour, minute, second], "tokenizer", "escape",
+//        "find_answers": those of a template that marks none}
 //   out: {"text", "answers", "ids"} or {"refused"}
 #include <iostream>
 #include <map>
 #include <string>
 
 #include "retort/base/error.h"
+#include "retort/chat/answers.h"
 #include "retort/chat/encode.h"
 
 using namespace retort;
@@ -52,6 +54,11 @@ base::Json answer(const base::Json& line) {
   if (!line.contains("tokenizer")) {
     const auto rendered = chat_template.render(conversation, options_of(line));
     return {{"text", rendered.text}, {"answers", rendered.answers}};
+  }
+  if (line.value("find_answers", false)) {
+    const auto found = chat::encode_answers(
+        chat_template, tokenizer_of(line.at("tokenizer").get<std::string>()), conversation, options_of(line));
+    return {{"text", found.text}, {"answers", found.answers}, {"ids", found.ids}};
   }
   const auto encoded = chat::encode_conversation(
       chat_template, tokenizer_of(line.at("tokenizer").get<std::string>()), conversation, options_of(line),

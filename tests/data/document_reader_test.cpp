@@ -160,7 +160,7 @@ TEST_F(DocumentReaderTest, CallsAChatAChatWhateverKeyIsAskedFor) {
   for (const char* field : {"text", "messages", "conversations"}) {
     EXPECT_SAYS(refusal(openai, field), "found a chat as \"messages\"");
     EXPECT_SAYS(refusal(sharegpt, field), "found a chat as \"conversations\"");
-    EXPECT_SAYS(refusal(openai, field), "apply_chat_template");
+    EXPECT_SAYS(refusal(openai, field), "chat: true");
   }
   EXPECT_SAYS(refusal(R"({"words": [1]})", "words"), "expected a string as \"words\", found an array");
 }

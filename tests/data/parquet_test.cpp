@@ -105,7 +105,7 @@ TEST_F(ParquetSource, NamesAChatThatStandsInPlaceOfText) {
   test::write_nested_parquet(directory_ / "nested.parquet", 3, 2);
   const auto options = source({(directory_ / "nested.parquet").string()});
   EXPECT_SAYS(message_of<DataError>([&] { texts(options); }),
-              "expected text as \"text\", found a chat as \"turns\", which Retort does not render");
+              "expected text as \"text\", found a chat as \"turns\"; a source with chat: true");
 }
 
 TEST_F(ParquetSource, ThatIsDamagedIsRefusedBeforeARun) {

@@ -456,5 +456,32 @@ TEST_F(SequenceStreamTest, WaitsForNobodyWhenNothingWasAsked) {
   EXPECT_EQ(stream.statistics()[0].documents, 0);
 }
 
+// The documents of `prefix`, in the order in which they are given.
+std::vector<std::string> given_of(SequencePacker& packer, const std::string& prefix, std::size_t count) {
+  std::vector<std::string> all;
+  while (all.size() < count + 1) {
+    for (const auto id : packer.next().ids)
+      if (id == kSpecial.bos) {
+        if (!all.empty() && !all.back().starts_with(prefix)) all.pop_back();
+        all.emplace_back();
+      } else if (id >= kFirstByteId) {
+        all.back() += static_cast<char>(id - kFirstByteId);
+      }
+  }
+  all.resize(count);
+  return all;
+}
+
+TEST_F(SequenceStreamTest, KeepsTheOrderOfASourceWhateverElseIsRead) {
+  const auto a = source({write("a.jsonl", test::jsonl(test::numbered_texts("a", 300, 300'000)))}, "a");
+  const auto b = source({write("b.jsonl", test::jsonl(test::numbered_texts("b", 500)))}, "b");
+  const PackingOptions packing{.sequence_length = 64};
+  const auto names = [](std::string_view text) { return encode_bytes(text.substr(0, text.find(' '))); };
+  SequencePacker alone({a}, packing, names, kSpecial, 3), beside({b, a}, packing, names, kSpecial, 3);
+  // More text than is shuffled at a time, so that the bound of a window counts.
+  const auto expected = given_of(alone, "a", 250);
+  EXPECT_EQ(given_of(beside, "a", 250), expected);
+}
+
 }  // namespace
 }  // namespace retort::data

@@ -23,11 +23,11 @@ seed: 18446744073709551615
 memory_bytes: 12G
 data:
   a: {path: [x.txt, "y*.gz"], separator: "\n\t\u00e9\"'\\", field: body, weight: 2.5, held_out: {every: 50}, skip_bad_lines: true}
-  b: {path: "*.jsonl", held_out: {path: h.txt}}
+  b: {path: "*.jsonl", held_out: {path: h.txt}, chat: true, loss_on: all}
   "no": {path: "true", held_out: {fraction: 0%}}
 stages:
   - {name: t, kind: train, config: c.json, tokenizer: tok, data: [a, b, "no"], tokens: 1.5M, seed: 7, recompute: never, head_rows: 64,
-     packing: {sequence_length: 64, bos: false, eos: true, attend_across_documents: true, shuffle_documents: 1, shuffle_sequences: 2},
+     packing: {sequence_length: 64, bos: false, eos: true, attend_across_documents: true, shuffle_documents: 1, shuffle_sequences: 2, cut: whole, too_long: error},
      batch: {sequences: 2, accumulate: 4, wave: 3}, checkpoint_every_steps: 3, keep_checkpoints: 1, evaluate_every_steps: 0,
      optim: {lr: 1e-5, embedding_lr: 2e-7, beta1: 0.8, beta2: 0.9, eps: 1e-9, weight_decay: 0.1, clip_norm: 0, schedule: constant,
              warmup_steps: 0, final_lr_fraction: 0}}
@@ -37,8 +37,63 @@ stages:
   - {name: d, kind: distill, from: s, teacher: /m/t, data: [a], tokens: 2e5, shard: {student_ranks: all, teacher_ranks: 4},
      loss: [{kind: kl_divergence, temperature: 0.1, direction: reverse, temperature_squared: false},
             {kind: squarehead, weight: 3, layer_map: surviving, eps: 0}]}
-  - {name: e, kind: evaluate, models: [t, d], teacher: d, data: [a], windows: rolling, context: 128, tokens: 1k, prompt: "null", max_new_tokens: 3}
+  - {name: e, kind: evaluate, models: [t, d], teacher: d, data: [a], windows: rolling, context: 128, tokens: 1k, prompt: "null", max_new_tokens: 3,
+     chat: ["Hello?", [{role: system, content: "Be brief."}, {role: user, content: "null"}]]}
 )";
+
+TEST(Resolve, TakesQuestionsAsTextsOrAsMessages) {
+  const auto chats = [](const std::string& value) {
+    const auto recipe = parse(
+        "version: 1\ndata: {a: {path: x}}\nstages:\n  - {name: e, kind: evaluate, models: [./m], data: [a], "
+        "chat: " +
+        value + "}\n");
+    return base::Json(std::get<eval::EvaluateOptions>(recipe.stage("e").options).chats);
+  };
+  const auto said = [](const char* role, const char* content) {
+    return base::Json{{"role", role}, {"content", content}};
+  };
+  const auto hello = base::Json::array({said("user", "Hello?")});
+  EXPECT_EQ(chats("Hello?"), base::Json::array({hello}));
+  EXPECT_EQ(chats("[Hello?, Hello?]"), base::Json::array({hello, hello}));
+  const auto two = base::Json::array({said("system", "x"), said("user", "y")});
+  EXPECT_EQ(chats("[{role: system, content: x}, {role: user, content: y}]"), base::Json::array({two}));
+  EXPECT_EQ(chats("[Hello?, [{role: system, content: x}, {role: user, content: y}]]"),
+            base::Json::array({hello, two}));
+  for (const char* wrong : {"[[]]", "[{role: user}]", "{a: b}", "[[{role: narrator, content: x}]]",
+                            "[[{role: user, content: x}, {role: assistant, content: y}]]", "[[x]]"})
+    EXPECT_THROW((void)chats(wrong), base::UsageError) << wrong;
+}
+
+TEST(Resolve, HasTheKeysOfConversationsOnlyWithChat) {
+  const auto source = [](const std::string& keys) {
+    return parse("version: 1\ndata: {a: {path: x.jsonl, " + keys +
+                 "}}\nstages:\n  - {name: e, kind: evaluate, models: [./m], data: [a]}\n");
+  };
+  EXPECT_EQ(source("chat: true").data.front().loss_on, data::LossOn::answers);
+  EXPECT_TRUE(to_json(source("chat: true")).at("data").at("a").contains("loss_on"));
+  EXPECT_FALSE(to_json(source("chat: false")).at("data").at("a").contains("loss_on"));
+  EXPECT_THROW((void)source("loss_on: all"), base::UsageError);
+  EXPECT_THROW((void)source("chat: true, separator: x"), base::UsageError);
+}
+
+TEST(Resolve, WeighsSourcesByTheirBudgetsOfTokens) {
+  const auto recipe = [](const std::string& a, const std::string& tokens) {
+    return parse("version: 1\ndata:\n  a: {path: x, " + a +
+                 "}\n  b: {path: y}\n  c: {path: z, weight: 3}\nstages:\n" +
+                 "  - {name: t, kind: finetune, from: ./m, data: [a, b, c], tokens: " + tokens + "}\n" +
+                 "  - {name: e, kind: evaluate, models: [t], data: [a, b]}\n");
+  };
+  const auto read = recipe("tokens: 200k, epochs: 2", "1M");
+  const auto sources = read.sources(read.stages.front());
+  EXPECT_DOUBLE_EQ(sources[0].weight, 200'000);
+  EXPECT_DOUBLE_EQ(sources[1].weight, 200'000);
+  EXPECT_DOUBLE_EQ(sources[2].weight, 600'000);
+  EXPECT_EQ(sources[0].epochs, 2);
+  EXPECT_DOUBLE_EQ(read.sources(read.stages.back())[1].weight, 1);  // of what trains alone
+  EXPECT_THROW((void)recipe("tokens: 200k", "200k"), base::UsageError);
+  EXPECT_THROW((void)recipe("tokens: 200k, weight: 2", "1M"), base::UsageError);
+  EXPECT_NO_THROW((void)recipe("weight: 2", "200k"));
+}
 
 TEST(Resolve, ReadsTheQuickstart) {
   const Recipe recipe = parse(std::string(quickstart()));

@@ -3,6 +3,10 @@
 
 #include "retort/architecture/longest_context.h"
 #include "retort/base/error.h"
+#include "retort/chat/answers.h"
+#include "retort/chat/encode.h"
+#include "retort/chat/template_files.h"
+#include "retort/data/chat_encoder.h"
 #include "retort/eval/change.h"
 #include "retort/eval/evaluate.h"
 #include "retort/eval/generate_texts.h"
@@ -39,27 +43,76 @@ std::string shown(const ModelText& text, const std::string& prompt, const eval::
   return prompt + text.tokenizer.decode(made);
 }
 
+// A conversation as people read it: one question as it is, else who says what.
+std::string shown(const base::Json& messages) {
+  if (messages.size() == 1) return messages[0].at("content").get<std::string>();
+  std::string all;
+  for (const auto& message : messages)
+    all += base::join(all.empty() ? "" : "\n", message.at("role").get<std::string>(), ": ",
+                      message.at("content").get<std::string>());
+  return all;
+}
+
+// What a model goes on from: prompts as they are, and chats as its chat template writes them.
+struct Asked {
+  ModelText text;
+  std::vector<eval::Prompt> prompts = {};
+  std::optional<std::int32_t> end_of_turn = {};
+};
+
+chat::ChatTemplate template_of(const base::Path& model) {
+  return chat::choose_template(chat::find_templates(model), false);
+}
+
+chat::RenderOptions asking() {
+  return {.add_generation_prompt = true, .now = data::day_of_templates()};
+}
+
+Asked asked_of(const base::Path& model, const architecture::Config& config,
+               const eval::EvaluateOptions& options) {
+  Asked asked{.text = read_model_text(model, config)};
+  for (const auto& prompt : options.prompts)
+    asked.prompts.push_back({.ids = asked.text.prompt_ids(prompt), .number = asked.prompts.size()});
+  if (options.chats.empty()) return asked;
+  const auto chosen = template_of(model);
+  asked.end_of_turn = chat::end_of_turn(chosen, asked.text.tokenizer);
+  for (const auto& messages : options.chats) {
+    auto ids = chat::encode_conversation(chosen, asked.text.tokenizer,
+                                         {.messages = messages, .tools = {}, .documents = {}}, asking())
+                   .ids;
+    asked.prompts.push_back({.ids = std::move(ids), .number = asked.prompts.size()});
+  }
+  return asked;
+}
+
 // `group`: ranks that make the same tokens together; null: this one makes them alone.
 std::vector<eval::GeneratedText> generated(const LoadedModel& model, const eval::EvaluateOptions& options,
                                            comm::Group* group) {
-  std::vector<eval::GeneratedText> texts(options.prompts.size());
+  const auto num_prompts = options.prompts.size();
+  std::vector<eval::GeneratedText> texts(num_prompts + options.chats.size());
   if (texts.empty()) return texts;
   auto& parameters = *model.weights.parameters;
-  std::optional<ModelText> text;
-  std::vector<eval::Prompt> prompts;
+  std::optional<Asked> asked;
   eval::TextsOptions how{.max_new_tokens = options.max_new_tokens};
   comm::agree(group, [&] {
-    text = read_model_text(model.path, parameters.config());
+    asked = asked_of(model.path, parameters.config(), options);
     how.stop_ids = eval::end_of_text_ids(model.path, parameters.config());
-    how.ids_without_token = text->ids_without_token(parameters.config().vocab_size);
-    for (const auto& prompt : options.prompts)
-      prompts.push_back({.ids = text->prompt_ids(prompt), .number = prompts.size()});
+    how.ids_without_token = asked->text.ids_without_token(parameters.config().vocab_size);
   });
-  const auto keep = [&](std::size_t which, const eval::Generation& made) {
-    const auto& prompt = options.prompts[which];
-    texts[which] = {prompt, shown(*text, prompt, made)};
+  const auto ends = [&](std::size_t which, std::int32_t id) {
+    return which >= num_prompts && id == asked->end_of_turn;
   };
-  eval::generate_texts(parameters, prompts, how, {.done = keep}, group);
+  const auto keep = [&](std::size_t which, const eval::Generation& made) {
+    if (which < num_prompts) {
+      const auto& prompt = options.prompts[which];
+      texts[which] = {prompt, shown(asked->text, prompt, made), {}};
+      return;
+    }
+    const auto& messages = options.chats[which - num_prompts];
+    const auto answer = std::span(made.ids).subspan(static_cast<std::size_t>(made.prompt_tokens));
+    texts[which] = {shown(messages), asked->text.tokenizer.decode(answer), messages};
+  };
+  eval::generate_texts(parameters, asked->prompts, how, {.ends = ends, .done = keep}, group);
   return texts;
 }
 
@@ -189,11 +242,17 @@ std::int64_t kept_bytes(const Stage& stage, const architecture::Config& teacher,
 
 // What texts take that go on from the prompts, beside the model's weights.
 std::int64_t generation_bytes(const eval::EvaluateOptions& options, const architecture::Config& model,
-                              std::int64_t item_bytes, const Place& place) {
-  if (options.prompts.empty()) return 0;
+                              const base::Path& tokenizer, std::int64_t item_bytes, const Place& place) {
+  auto texts = options.prompts;
+  if (!options.chats.empty()) {
+    const auto chosen = template_of(tokenizer);
+    for (const auto& messages : options.chats)
+      texts.push_back(chosen.render({.messages = messages, .tools = {}, .documents = {}}, asking()).text);
+  }
+  if (texts.empty()) return 0;
   const auto longest = architecture::longest_context(model);
   std::vector<eval::Prompt> prompts;
-  for (const auto& prompt : options.prompts) {
+  for (const auto& prompt : texts) {
     // A token has at least one byte of the prompt; a post-processor may add some.
     const auto tokens = std::min(longest, std::ssize(prompt) + 2);
     prompts.push_back({.ids = std::vector<std::int32_t>(static_cast<std::size_t>(tokens))});
@@ -220,7 +279,9 @@ std::optional<shard::MemoryPlan> largest_plan(const Stage& stage, const Place& p
     // Scoring is over when texts are generated, so the larger of both counts.
     const auto scoring =
         plan.total_bytes() - plan.bytes_of(eval::kModelWeights) - plan.bytes_of(eval::kTeacherWeights);
-    if (const auto more = generation_bytes(options, *model, item, place) - scoring; more > 0)
+    if (const auto more =
+            generation_bytes(options, *model, models.tokenizer_of_line(name), item, place) - scoring;
+        more > 0)
       plan.items.push_back({"generated texts, beyond scoring", more});
     if (!largest || plan.total_bytes() > largest->total_bytes()) largest = std::move(plan);
   }
@@ -235,6 +296,12 @@ void check(const PlanContext& context, const Stage& stage) {
   require_text_to_measure(context, stage,
                           read_model_text(context.models.tokenizer_of_line(stage.teacher),
                                           context.models.config_of_line(stage.teacher)));
+  for (const auto& name : stage.models)
+    if (const auto& chats = options_of(stage).chats; !chats.empty()) {
+      const auto chosen = template_of(context.models.tokenizer_of_line(name));
+      for (const auto& messages : chats)
+        (void)chosen.render({.messages = messages, .tools = {}, .documents = {}}, asking());
+    }
   const auto& tasks = options_of(stage).tasks;
   if (!tasks.files.empty()) (void)prepare_tasks(tasks, context.models.tokenizer_of_line(stage.teacher));
 }

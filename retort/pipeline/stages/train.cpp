@@ -2,12 +2,14 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "retort/base/error.h"
 #include "retort/comm/requests.h"
+#include "retort/data/countable_text.h"
 #include "retort/data/windows.h"
 #include "retort/io/model_directory.h"
 #include "retort/loss/losses.h"
@@ -79,7 +81,7 @@ std::vector<data::Sequence> held_out_windows(const data::SourceOptions& source,
     tokens += static_cast<std::int64_t>(window.ids.size());
     windows.push_back(std::move(window));
   }
-  base::require<base::DataError>(data::has_target(windows), "source '", source.name, data::kNothingToPredict);
+  if (!data::has_target(windows)) throw base::DataError(data::nothing_to_predict(source, options.packing));
   return windows;
 }
 
@@ -344,7 +346,24 @@ void say_of_text(const Context& context, const Stage& stage, const data::Sequenc
     if (source.epoch > 0)
       context.observer.message(record::Level::info, base::join(stage.name, ": the text of data.", source.name,
                                                                " is in its pass ", source.epoch + 1));
+    say_passed_over(stage.name, source, options_of(stage).packing, context.observer);
   }
+  if (const double share = stream.padding_share(); share > 0)
+    context.observer.message(record::Level::info,
+                             base::join(stage.name, ": ", std::round(share * 1000) / 10,
+                                        " % of the sequences are padding, since documents are kept whole"));
+}
+
+// What a stage has read: of every source, all passes together.
+base::Json text_json(const data::SequenceStream& stream) {
+  auto sources = base::Json::object();
+  for (const auto& source : stream.statistics())
+    sources[source.name] = {{"documents", source.documents}, {"bytes", source.bytes},
+                            {"tokens", source.tokens},       {"targets", source.targets},
+                            {"passes", source.epoch},        {"skipped_lines", source.skipped_lines},
+                            {"too_long", source.too_long},   {"unanswered", source.unanswered},
+                            {"refused", source.refused}};
+  return {{"padding", stream.padding_share()}, {"sources", std::move(sources)}};
 }
 
 void say_learning_rate(const Context& context, const Training& training) {
@@ -400,6 +419,7 @@ base::Json run(const Context& context, const Training& training) {
   result.update(train::to_json(outcome.result));
   result[record::keys::kLr] = options.optim.lr;
   result[record::keys::kBeginOfText] = begin_of_text;
+  if (stream) result[record::keys::kText] = text_json(*stream);
   if (!collectives.is_null()) {
     result[record::keys::kCollectives] = collectives;
     result[record::keys::kCollectivesSteps] = outcome.result.steps_of_start;
