@@ -26,7 +26,7 @@ namespace {
 
 using base::Json;
 
-struct Options {
+struct InspectOptions {
   std::vector<std::string> inputs, sources;
   std::string model, field, separator, html;
   std::int64_t sequence_length = 0;
@@ -76,7 +76,7 @@ Inspected of_recipe(const recipe::Recipe& recipe, const data::SourceOptions& sou
   return inspected;
 }
 
-std::vector<Inspected> from_recipe(const Options& options) {
+std::vector<Inspected> from_recipe(const InspectOptions& options) {
   const auto recipe = recipe::read_recipe(options.inputs.front());
   std::vector<Inspected> all;
   for (const auto& name : options.sources) {
@@ -90,7 +90,7 @@ std::vector<Inspected> from_recipe(const Options& options) {
   return all;
 }
 
-Inspected from_files(const Options& options) {
+Inspected from_files(const InspectOptions& options) {
   data::SourceOptions source;
   source.name = "text";
   source.paths = options.inputs;
@@ -100,7 +100,7 @@ Inspected from_files(const Options& options) {
   return {.source = source, .packing = {}, .model = {}};
 }
 
-std::vector<Inspected> inspected_of(const Options& options) {
+std::vector<Inspected> inspected_of(const InspectOptions& options) {
   const bool recipe = options.inputs.size() == 1 && is_recipe(options.inputs.front());
   base::require<base::UsageError>(
       recipe || options.sources.empty(),
@@ -211,7 +211,7 @@ void print_samples(const Json& source) {
   }
 }
 
-base::ExitCode run(const Options& options) {
+base::ExitCode run(const InspectOptions& options) {
   Console console(options.verbosity);
   if (!options.html.empty())
     base::require_replaceable(options.html, "a page of retort data inspect", report::is_text_page);
@@ -238,7 +238,7 @@ Action declare_inspect(CLI::App& app) {
       "  retort data inspect 'corpus/*.txt.gz' --separator '\\n\\n\\n' --model models/europa-5m --html "
       "text.html\n"
       "In samples the tokens that are learned of a conversation are coloured, or stand in [[ ]].");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectOptions>();
   app.add_option("INPUT", options->inputs,
                  "A recipe, or files: text or .jsonl, plain, .gz or .zst, or .parquet; globs")
       ->required();

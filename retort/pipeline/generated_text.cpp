@@ -124,7 +124,6 @@ void place_generated_texts(recipe::Recipe& recipe, const record::RunFiles& run) 
   for (auto& source : recipe.data) {
     if (!source.generated.is_given()) continue;
     source.paths = {run.text_path(source.name).string()};
-    // A conversation is learned as its text, in the form of the template of the model that wrote it.
     source.field = keys::kText;
   }
 }

@@ -40,6 +40,8 @@ void bind_source(Binder& b, data::SourceOptions& source) {
     b.mistake("path", "a model writes the text of this source; leave out path or generated");
   b.group("generated", [&](Binder& inner) { bind_generated(inner, source.generated, is_generated); },
           {.doc = "instead: text that a model writes", .written = is_generated});
+  // Who reads written conversations writes them by its own chat template.
+  if (b.fills() && source.generated.chat) source.chat = true;
   b.text("separator", source.separator,
          {.doc = "plain text: documents are cut here; empty: a file is a document", .may_be_empty = true});
   if (source.separator.size() > kMaxSeparatorBytes)

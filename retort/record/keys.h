@@ -128,7 +128,6 @@ inline constexpr Key kConfidenceBins{"confidence_bins"};
 inline constexpr Key kGenerations{"generations"};
 inline constexpr Key kPrompt{"prompt"};
 inline constexpr Key kText{"text"};
-inline constexpr Key kMessages{"messages"};
 inline constexpr Key kSparsity{"sparsity"};
 inline constexpr Key kModel{"model"};
 inline constexpr Key kBefore{"before"};
