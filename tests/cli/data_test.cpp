@@ -49,7 +49,7 @@ TEST_F(DataInspect, ReadsTheSourcesOfARecipeAsItsStagesDo) {
   const auto shown = inspect({"my.yaml"});
   ASSERT_EQ(shown.code, 0) << shown.err;
   for (const char* part :
-       {"chats: 1 files of conversations", "notes: 1 files of text", "2, ", "1 documents are exact copies",
+       {"chats: 1 file of conversations", "notes: 1 file of text", "2, ", "1 documents are exact copies",
         "bad lines   1; the first: ", "chats.jsonl, line 3", " of 32 tokens", "are masked",
         "user: Hello<|endoftext|>\nassistant: [[Hi \\x1b[31m<|endoftext|>]]"})
     EXPECT_SAYS(shown.out, part);
