@@ -30,7 +30,7 @@ class DataInspect : public ::testing::Test {
     write("my.yaml",
           "version: 1\ndata:\n  chats: {path: chats.jsonl, chat: true}\n  notes: {path: notes.txt, "
           "separator: \";\"}\n"
-          "stages:\n  - {name: t, kind: finetune, from: model, data: [chats, notes], tokens: 1k, "
+          "stages:\n  - {name: t, kind: finetune, from: ./model, data: [chats, notes], tokens: 1k, "
           "packing: {sequence_length: 32}}\n");
   }
   std::filesystem::path path(const std::string& name) const { return directory_.path() / name; }
