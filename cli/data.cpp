@@ -26,7 +26,7 @@ namespace {
 
 using base::Json;
 
-struct InspectOptions {
+struct DataOptions {
   std::vector<std::string> inputs, sources;
   std::string model, field, separator, html;
   std::int64_t sequence_length = 0;
@@ -76,7 +76,7 @@ Inspected of_recipe(const recipe::Recipe& recipe, const data::SourceOptions& sou
   return inspected;
 }
 
-std::vector<Inspected> from_recipe(const InspectOptions& options) {
+std::vector<Inspected> from_recipe(const DataOptions& options) {
   const auto recipe = recipe::read_recipe(options.inputs.front());
   std::vector<Inspected> all;
   for (const auto& name : options.sources) {
@@ -90,7 +90,7 @@ std::vector<Inspected> from_recipe(const InspectOptions& options) {
   return all;
 }
 
-Inspected from_files(const InspectOptions& options) {
+Inspected from_files(const DataOptions& options) {
   data::SourceOptions source;
   source.name = "text";
   source.paths = options.inputs;
@@ -100,7 +100,7 @@ Inspected from_files(const InspectOptions& options) {
   return {.source = source, .packing = {}, .model = {}};
 }
 
-std::vector<Inspected> inspected_of(const InspectOptions& options) {
+std::vector<Inspected> inspected_of(const DataOptions& options) {
   const bool recipe = options.inputs.size() == 1 && is_recipe(options.inputs.front());
   base::require<base::UsageError>(
       recipe || options.sources.empty(),
@@ -146,11 +146,11 @@ Json inspect(const Inspected& one, data::InspectionOptions options) {
   return json;
 }
 
-std::string percent(double share) {
+std::string as_percent(double share) {
   return fixed(share * 100, 1) + " %";
 }
 
-std::string count(const Json& value) {
+std::string grouped(const Json& value) {
   auto digits = std::to_string(value.get<std::int64_t>());
   for (auto at = std::ssize(digits) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
   return digits;
@@ -158,44 +158,49 @@ std::string count(const Json& value) {
 
 void print_tokens(const Json& source, const std::function<void(const char*, const std::string&)>& line) {
   line("tokens",
-       count(source["tokens"]) + ", " + fixed(source["bytes_per_token"].get<double>(), 2) + " bytes each");
+       grouped(source["tokens"]) + ", " + fixed(source["bytes_per_token"].get<double>(), 2) + " bytes each");
   if (source["chat"] == true)
-    line("learned", percent(1 - source["without_target"].get<double>()) + " of the tokens, " +
-                        percent(source["without_target"].get<double>()) + " are masked");
-  auto sequences = count(source["sequences"]) + " of " + count(source["sequence_length"]) + " tokens";
-  if (source["whole"] == true) sequences += ", " + percent(source["padding"].get<double>()) + " padding";
+    line("learned", as_percent(1 - source["without_target"].get<double>()) + " of the tokens, " +
+                        as_percent(source["without_target"].get<double>()) + " are masked");
+  auto sequences = grouped(source["sequences"]) + " of " + grouped(source["sequence_length"]) + " tokens";
+  if (source["whole"] == true) sequences += ", " + as_percent(source["padding"].get<double>()) + " padding";
   line("sequences", sequences);
-  line("longer", count(source["too_long"]) + " documents" +
-                     (source["whole"] == true ? ", which are left out" : ", which are cut"));
-  if (source["unanswered"] > 0) line("no answer", count(source["unanswered"]) + " conversations, left out");
+  if (source["too_long"] > 0)
+    line("longer", grouped(source["too_long"]) + " documents" +
+                       (source["whole"] == true ? ", which are left out" : ", which are cut"));
+  if (source["unanswered"] > 0) line("no answer", grouped(source["unanswered"]) + " conversations, left out");
   if (source["refused"] > 0)
-    line("refused", count(source["refused"]) + "; the first: " + source["first_refused"].get<std::string>());
+    line("refused",
+         grouped(source["refused"]) + "; the first: " + source["first_refused"].get<std::string>());
 }
 
 void print_numbers(const Json& source) {
-  std::cout << source["name"].get<std::string>() << ": " << count(source["files"]) << " files of "
+  std::cout << source["name"].get<std::string>() << ": " << grouped(source["files"])
+            << (source["files"] == 1 ? " file of " : " files of ")
             << (source["chat"] == true ? "conversations" : "text") << "\n";
   const auto line = [](const char* name, const std::string& value) {
     std::cout << "  " << name << std::string(12 - std::string_view(name).size(), ' ') << value << "\n";
   };
-  line("documents", count(source["documents"]) + (source["all"] == true ? "" : ", the first ones") +
-                        (source["held_out"].is_null() ? "" : ", " + count(source["held_out"]) + " held out"));
-  line("copies", count(source["duplicates"]) + " documents are exact copies of earlier ones");
+  line("documents",
+       grouped(source["documents"]) + (source["all"] == true ? "" : ", the first ones") +
+           (source["held_out"].is_null() ? "" : ", " + grouped(source["held_out"]) + " held out"));
+  line("copies", grouped(source["duplicates"]) + " documents are exact copies of earlier ones");
   line("bytes", base::human_bytes(source["bytes"].get<std::uint64_t>()));
   if (source["bad_lines"] > 0)
-    line("bad lines", count(source["bad_lines"]) + "; the first: " + source["first_bad"].get<std::string>());
+    line("bad lines",
+         grouped(source["bad_lines"]) + "; the first: " + source["first_bad"].get<std::string>());
   if (const Json& lengths = source["lengths"]; lengths.is_object())
-    line("lengths", (source.contains("tokens") ? "in tokens: " : "in bytes: ") + count(lengths["least"]) +
-                        " to " + count(lengths["most"]) + ", median " + count(lengths["median"]) +
-                        ", 10 % below " + count(lengths["p10"]) + ", 90 % below " + count(lengths["p90"]) +
-                        ", 99 % below " + count(lengths["p99"]));
+    line("lengths", (source.contains("tokens") ? "in tokens: " : "in bytes: ") + grouped(lengths["least"]) +
+                        " to " + grouped(lengths["most"]) + ", median " + grouped(lengths["median"]) +
+                        ", 10 % below " + grouped(lengths["p10"]) + ", 90 % below " +
+                        grouped(lengths["p90"]) + ", 99 % below " + grouped(lengths["p99"]));
   if (source.contains("tokens"))
     print_tokens(source, line);
   else
     line("tokens", "unknown; --model names the model whose tokenizer counts them");
 }
 
-void print_samples(const Json& source) {
+void show_samples(const Json& source) {
   for (const Json& sample : source.value("samples", Json::array())) {
     std::cout << "  " << sample["place"].get<std::string>() << "\n";
     const auto text = sample["text"].get<std::string>();
@@ -211,7 +216,7 @@ void print_samples(const Json& source) {
   }
 }
 
-base::ExitCode run(const InspectOptions& options) {
+base::ExitCode inspect_all(const DataOptions& options) {
   Console console(options.verbosity);
   if (!options.html.empty())
     base::require_replaceable(options.html, "a page of retort data inspect", report::is_text_page);
@@ -221,7 +226,7 @@ base::ExitCode run(const InspectOptions& options) {
     result["sources"].push_back(inspect(one, options.inspection));
     if (options.json) continue;
     print_numbers(result["sources"].back());
-    print_samples(result["sources"].back());
+    show_samples(result["sources"].back());
   }
   if (options.json) print(std::cout, result, true);
   if (options.html.empty()) return base::ExitCode::ok;
@@ -238,7 +243,7 @@ Action declare_inspect(CLI::App& app) {
       "  retort data inspect 'corpus/*.txt.gz' --separator '\\n\\n\\n' --model models/europa-5m --html "
       "text.html\n"
       "In samples the tokens that are learned of a conversation are coloured, or stand in [[ ]].");
-  auto options = std::make_shared<InspectOptions>();
+  auto options = std::make_shared<DataOptions>();
   app.add_option("INPUT", options->inputs,
                  "A recipe, or files: text or .jsonl, plain, .gz or .zst, or .parquet; globs")
       ->required();
@@ -261,7 +266,7 @@ Action declare_inspect(CLI::App& app) {
   app.add_option("--html", options->html, "File for a page with the same");
   app.add_flag("--json", options->json, "Print JSON");
   add_verbosity(app, options->verbosity);
-  return [options] { return run(*options); };
+  return [options] { return inspect_all(*options); };
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "retort/data/inspection.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -31,7 +32,7 @@ Json quantiles(std::vector<std::int64_t> values) {
   if (values.empty()) return nullptr;
   std::ranges::sort(values);
   const auto at = [&](double q) {
-    return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
+    return values[static_cast<std::size_t>(std::ceil(q * static_cast<double>(values.size()))) - 1];
   };
   return {{"least", values.front()}, {"p10", at(0.1)},  {"median", at(0.5)},
           {"p90", at(0.9)},          {"p99", at(0.99)}, {"most", values.back()}};
@@ -55,15 +56,10 @@ class Inspector {
 
   Json run() {
     DocumentReader reader(lenient_, Split::all);
-    std::int64_t wait = 0;
-    for (Document document; !is_enough() && reader.next(document);) {
-      if (document.text.empty()) continue;
-      add(document);
-      if (encode_.text && --wait < 0 && std::ssize(samples_) < options_.samples) {
-        show(document);
-        wait = std::int64_t{1} << std::min<std::size_t>(2 * samples_.size(), 30);
-      }
-    }
+    for (Document document; !is_enough() && reader.next(document);)
+      if (!document.text.empty()) add(document);
+    std::ranges::sort(shown_, {}, [](const auto& one) { return one.second.number; });
+    for (const auto& [hash, document] : shown_) show(document);
     return result(reader);
   }
 
@@ -73,7 +69,9 @@ class Inspector {
   void add(const Document& document) {
     ++documents_;
     held_out_ += is_held_out(source_.held_out, document) ? 1 : 0;
-    duplicates_ += seen_.insert(base::hash64(document.text)).second ? 0 : 1;
+    const auto hash = base::hash64(document.text);
+    const bool copy = !seen_.insert(hash).second;
+    duplicates_ += copy ? 1 : 0;
     if (!encode_.text) {
       bytes_ += std::ssize(document.text);
       lengths_.push_back(std::ssize(document.text));
@@ -81,9 +79,17 @@ class Inspector {
     }
     try {
       count(*tokenized(document, strict_, options_.packing, encode_, special_));
+      if (!copy) consider(hash, document);
     } catch (const base::DataError& error) {
       if (refused_++ == 0) first_refused_ = error.what();
     }
+  }
+
+  // Those with the least hashes are shown: any, and the same every time.
+  void consider(std::uint64_t hash, const Document& document) {
+    const auto place = std::ranges::lower_bound(shown_, hash, {}, [](const auto& one) { return one.first; });
+    shown_.insert(place, {hash, document});
+    if (std::ssize(shown_) > options_.samples) shown_.pop_back();
   }
 
   void count(const DocumentTokens& tokens) {
@@ -104,13 +110,11 @@ class Inspector {
   // The text as the model reads it, with the answers in it.
   void show(const Document& document) {
     Json sample = {{"place", place_of(document)}, {"text", document.text}, {"answers", Json::array()}};
-    if (source_.chat) try {
-        const auto chat = encode_.chat(conversation_of(document.text));
-        sample["text"] = chat.text;
-        for (const auto& [begin, end] : chat.answers) sample["answers"].push_back({begin, end});
-      } catch (const base::DataError&) {
-        return;  // it is among those refused
-      }
+    if (source_.chat) {
+      const auto chat = encode_.chat(conversation_of(document.text));
+      sample["text"] = chat.text;
+      for (const auto& [begin, end] : chat.answers) sample["answers"].push_back({begin, end});
+    }
     auto text = sample["text"].get<std::string>();
     sample["cut"] = text.size() > kMostSampleBytes;
     if (text.size() > kMostSampleBytes)
@@ -175,6 +179,7 @@ class Inspector {
   std::string first_refused_;
   std::unordered_set<std::uint64_t> seen_;
   std::vector<std::int64_t> lengths_, whole_;
+  std::vector<std::pair<std::uint64_t, Document>> shown_;
   Json samples_ = Json::array();
 };
 

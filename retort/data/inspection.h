@@ -11,7 +11,7 @@ namespace retort::data {
 struct InspectionOptions {
   PackingOptions packing;
   std::int64_t documents = 0;  ///< the first ones are looked at; 0: all
-  std::int64_t samples = 3;    ///< documents that are shown, spread over those looked at
+  std::int64_t samples = 3;    ///< documents that are shown, of any place, the same ones every time
 };
 
 /// Counts of one source, its held-out part among them: {"name", "chat", "files", "documents", "held_out",

@@ -30,7 +30,7 @@ class DataInspect : public ::testing::Test {
     write("my.yaml",
           "version: 1\ndata:\n  chats: {path: chats.jsonl, chat: true}\n  notes: {path: notes.txt, "
           "separator: \";\"}\n"
-          "stages:\n  - {name: t, kind: finetune, from: model, data: [chats, notes], tokens: 1k, "
+          "stages:\n  - {name: t, kind: finetune, from: ./model, data: [chats, notes], tokens: 1k, "
           "packing: {sequence_length: 32}}\n");
   }
   std::filesystem::path path(const std::string& name) const { return directory_.path() / name; }
@@ -49,7 +49,7 @@ TEST_F(DataInspect, ReadsTheSourcesOfARecipeAsItsStagesDo) {
   const auto shown = inspect({"my.yaml"});
   ASSERT_EQ(shown.code, 0) << shown.err;
   for (const char* part :
-       {"chats: 1 files of conversations", "notes: 1 files of text", "2, ", "1 documents are exact copies",
+       {"chats: 1 file of conversations", "notes: 1 file of text", "2, ", "1 documents are exact copies",
         "bad lines   1; the first: ", "chats.jsonl, line 3", " of 32 tokens", "are masked",
         "user: Hello<|endoftext|>\nassistant: [[Hi \\x1b[31m<|endoftext|>]]"})
     EXPECT_SAYS(shown.out, part);

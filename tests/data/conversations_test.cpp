@@ -470,7 +470,7 @@ TEST_F(Conversations, AreCountedByAnInspection) {
   EXPECT_EQ(json.at("unanswered"), 1);
   EXPECT_EQ(json.at("refused"), 1);
   EXPECT_SAYS(json.at("first_refused").get<std::string>(), "c.jsonl, line 59: the template refuses");
-  EXPECT_EQ(json.at("lengths").at("most"), 207);
+  EXPECT_EQ(json.at("lengths").at("most"), 208);
   EXPECT_EQ(json.at("samples").size(), 3U);
   EXPECT_GT(json.at("without_target").get<double>(), 0);
   EXPECT_LT(json.at("padding").get<double>(), 0.2);

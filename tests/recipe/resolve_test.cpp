@@ -52,12 +52,12 @@ TEST(Resolve, TakesQuestionsAsTextsOrAsMessages) {
   const auto said = [](const char* role, const char* content) {
     return base::Json{{"role", role}, {"content", content}};
   };
-  const auto hello = base::Json::array({said("user", "Hello?")});
-  EXPECT_EQ(chats("Hello?"), base::Json::array({hello}));
-  EXPECT_EQ(chats("[Hello?, Hello?]"), base::Json::array({hello, hello}));
+  const auto hello = base::Json::array({said("user", "Hello")});
+  EXPECT_EQ(chats("Hello"), base::Json::array({hello}));
+  EXPECT_EQ(chats("[Hello, Hello]"), base::Json::array({hello, hello}));
   const auto two = base::Json::array({said("system", "x"), said("user", "y")});
   EXPECT_EQ(chats("[{role: system, content: x}, {role: user, content: y}]"), base::Json::array({two}));
-  EXPECT_EQ(chats("[Hello?, [{role: system, content: x}, {role: user, content: y}]]"),
+  EXPECT_EQ(chats("[Hello, [{role: system, content: x}, {role: user, content: y}]]"),
             base::Json::array({hello, two}));
   for (const char* wrong : {"[[]]", "[{role: user}]", "{a: b}", "[[{role: narrator, content: x}]]",
                             "[[{role: user, content: x}, {role: assistant, content: y}]]", "[[x]]"})
