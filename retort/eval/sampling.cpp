@@ -43,8 +43,7 @@ class Falling {
  public:
   Falling(std::span<const double> logits_V, double temperature) {
     for (std::size_t id = 0; id < logits_V.size(); ++id)
-      if (logits_V[id] != kNever)
-        all_.push_back({static_cast<std::int32_t>(id), logits_V[id] / temperature});
+      if (logits_V[id] != kNever) all_.push_back({static_cast<std::int32_t>(id), logits_V[id] / temperature});
   }
 
   // The `k` most likely, and others that are as likely as the last of them.
