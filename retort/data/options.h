@@ -32,7 +32,7 @@ struct GeneratedText {
   double top_p = 1, min_p = 0;
   std::int64_t top_k = 0;
   double question_temperature = 1;
-  double question_top_p = 1;
+  double question_top_p = 0.9;
   std::uint64_t seed = 0;
   std::int64_t batch = 32;  ///< texts that are made at once; decides no text
 

@@ -1,11 +1,16 @@
 #include "retort/pipeline/corpus_file.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <system_error>
 #include <utility>
 
 #include "retort/base/error.h"
+#include "retort/base/file_system.h"
 #include "retort/base/json_file.h"
 #include "retort/base/machine.h"
 #include "retort/record/checked_json.h"
@@ -33,6 +38,20 @@ CorpusCounts counts_of(const base::Json& about) {
     counts.of[fate] = count_in(dropped, words_of(Fate())[fate]);
   counts.of[0] = count_in(about, keys::kTexts);
   return counts;
+}
+
+// Of one process at a time, where the file system has locks.
+std::shared_ptr<const int> locked(const base::Path& path) {
+  const int descriptor = base::file_system().open(path, O_RDWR | O_CREAT | O_CLOEXEC);
+  base::require<base::StorageError>(descriptor >= 0, path.string(), ": cannot be written (",
+                                    std::strerror(errno), ").");
+  std::shared_ptr<const int> lock(new int(descriptor), [](const int* held) {
+    ::close(*held);
+    delete held;
+  });
+  base::require<base::StorageError>(base::file_system().lock(descriptor) == 0 || errno != EWOULDBLOCK,
+                                    path.string(), ": another process writes it; wait for its end.");
+  return lock;
 }
 
 bool holds(const base::Path& path) {
@@ -94,6 +113,7 @@ CorpusFile::CorpusFile(base::Path path, base::Json settings, std::string date, s
   base::require<base::UsageError>(!holds(path_) || std::filesystem::is_regular_file(path_, ignored),
                                   path_.string(), ": expected nothing or a file, found something else",
                                   kAdvice);
+  lock_ = locked(path_);
   const auto said = read_about(path_);
   const bool holds_text = holds(path_) && std::filesystem::file_size(path_, ignored) > 0;
   base::require<base::UsageError>(said.is_object() || !holds_text, path_.string(),

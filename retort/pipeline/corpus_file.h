@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -67,8 +68,8 @@ class CorpusFile {
   /// Goes on behind what the file has of the same `settings`; takes back what an end by force left half
   /// written.  `date`: of today, as the first start noted it.  `by_question`: conversations that ask the same
   /// are duplicates; `budget_tokens` 0: as many as there are.  A greater budget than before goes on.  Throws
-  /// UsageError where the file is not one of the same settings or has more than the budget, StorageError, and
-  /// DataError where it has changed since it was written.
+  /// UsageError where the file is not one of the same settings or has more than the budget, StorageError
+  /// also where another process writes it, and DataError where it has changed since it was written.
   CorpusFile(base::Path path, base::Json settings, std::string date, std::int64_t budget_tokens,
              bool by_question);
 
@@ -95,6 +96,7 @@ class CorpusFile {
   std::string date_;
   std::int64_t budget_tokens_;
   bool by_question_;
+  std::shared_ptr<const int> lock_;  ///< of the file, as long as this object lives
   CorpusCounts counts_;
   bool exhausted_ = false;
   double saved_at_ = 0;  ///< monotonic seconds

@@ -27,7 +27,7 @@ using base::to_size;
 
 constexpr std::string_view kWhite = " \t\r\n", kNoText = "\xEF\xBF\xBD";
 // Of 4-grams that stand earlier in a text: what is above says too often the same.
-constexpr double kMostRepeated = 0.5;
+constexpr double kMostRepeated = 0.3;
 constexpr std::size_t kRepeatedGram = 4;
 
 std::string trimmed(std::string_view text) {

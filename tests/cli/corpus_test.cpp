@@ -126,15 +126,19 @@ TEST_F(CorpusOf, SavesWhenItIsInterruptedAndGoesOn) {
 TEST_F(CorpusOf, GoesOnFromBeginningsInTurn) {
   project_.write("starts.txt", "the package\nDebian system\n");
   ASSERT_EQ(generate({"--tokens", "200", "--max-new-tokens", "8", "--starts", "starts.txt"}).code, 0);
-  const auto found = texts();
-  ASSERT_GE(found.size(), 4U);
-  EXPECT_TRUE(found[0].at("text").get<std::string>().starts_with("the package"));
-  EXPECT_TRUE(found[1].at("text").get<std::string>().starts_with("Debian system"));
-  EXPECT_TRUE(found[2].at("text").get<std::string>().starts_with("the package"));
+  // Texts with broken bytes are dropped between those that are kept.
+  int of_first = 0, of_second = 0;
+  for (const auto& line : texts()) {
+    const auto text = line.at("text").get<std::string>();
+    of_first += text.starts_with("the package") ? 1 : 0;
+    of_second += text.starts_with("Debian system") ? 1 : 0;
+  }
+  EXPECT_GE(of_first, 2);
+  EXPECT_GE(of_second, 2);
+  EXPECT_EQ(of_first + of_second, static_cast<int>(texts().size()));
 }
 
-// The tiny model seldom ends a turn, so its vocabulary is cut to few tokens: the least likely are left out by
-// a template that ends soon.
+// The tiny model seldom ends a turn, so there may be no answer; each question is asked all the same.
 TEST_F(CorpusOf, AnswersQuestionsOfAFileOnceEach) {
   project_.write("q.jsonl",
                  "{\"prompt\": \"Who?\"}\n"
@@ -170,7 +174,8 @@ TEST_F(CorpusOf, RefusesWhatCannotBeMade) {
 }
 
 TEST_F(CorpusOf, EndsWithAnErrorWhereNothingIsWorthKeeping) {
-  const auto made = generate({"--tokens", "100", "--chat", "--max-new-tokens", "2"});
+  project_.write("q.txt", "Who?\nWhat?\n");
+  const auto made = generate({"--chat", "--questions", "q.txt", "--max-new-tokens", "2"});
   EXPECT_EQ(made.code, 17) << made.err;
   EXPECT_SAYS(made.err, "worth learning from");
   EXPECT_EQ(written(), "");

@@ -96,6 +96,11 @@ TEST_F(Corpus, TakesAGreaterBudgetAndRefusesASmallerOne) {
   EXPECT_TRUE(more.finished());
 }
 
+TEST_F(Corpus, IsWrittenByOneAtATime) {
+  const auto file = open();
+  EXPECT_SAYS(test::message_of<base::StorageError>([&] { (void)open(); }), "another process writes it");
+}
+
 TEST_F(Corpus, RefusesOtherSettingsOtherFilesAndChangedTexts) {
   {
     auto file = open();
