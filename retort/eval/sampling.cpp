@@ -76,6 +76,20 @@ std::int32_t drawn(std::span<const Candidate> candidates, base::Random& random) 
   return candidates.back().id;
 }
 
+// From all that may be chosen, in the order of ids: sorting a vocabulary takes longer than a small model
+// does.
+std::int32_t drawn_of_all(std::span<const double> logits_V, double temperature, base::Random& random) {
+  const double most = std::ranges::max(logits_V);
+  const auto weight = [&](double logit) { return std::exp((logit - most) / temperature); };
+  std::vector<double> sums_V(logits_V.size());
+  double sum = 0;
+  for (std::size_t id = 0; id < logits_V.size(); ++id) sums_V[id] = sum += weight(logits_V[id]);
+  // The first id whose sum is above: one without weight has the sum of the id before it.
+  const auto found = std::ranges::upper_bound(sums_V, random.next_double() * sum);
+  const auto last = found == sums_V.end() ? std::ranges::lower_bound(sums_V, sum) : found;
+  return static_cast<std::int32_t>(last - sums_V.begin());
+}
+
 // As the text makes them, without rows that are no token.
 std::vector<double> allowed(std::span<const double> logits_V, std::span<const std::int32_t> ids,
                             const Sampling& sampling, std::span<const std::int32_t> ids_without_token) {
@@ -103,8 +117,11 @@ std::int32_t next_id(std::span<const float> logits_V, std::span<const std::int32
                      base::Random& random) {
   require_finite(logits_V);
   const std::vector<double> wide(logits_V.begin(), logits_V.end());
-  if (sampling.temperature > 0) return drawn(candidates_of(wide, ids, sampling, ids_without_token), random);
+  const bool leaves_some_out = sampling.top_k > 0 || sampling.top_p < 1 || sampling.min_p > 0;
+  if (sampling.temperature > 0 && leaves_some_out)
+    return drawn(candidates_of(wide, ids, sampling, ids_without_token), random);
   const auto logits = allowed(wide, ids, sampling, ids_without_token);
+  if (sampling.temperature > 0) return drawn_of_all(logits, sampling.temperature, random);
   return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
 }
 
