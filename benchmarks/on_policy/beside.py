@@ -109,9 +109,9 @@ def trl_side(arguments):
 
     class Timed(GKDTrainer):
         @staticmethod
-        def generate_on_policy_outputs(model, inputs, generation_config, pad_token_id=None):
+        def generate_on_policy_outputs(model, inputs, *more):
             begin = time.perf_counter()
-            ids, attended, labels = GKDTrainer.generate_on_policy_outputs(model, inputs, generation_config, pad_token_id)
+            ids, attended, labels = GKDTrainer.generate_on_policy_outputs(model, inputs, *more)
             found["writing"].append(time.perf_counter() - begin)
             found["tokens"].append(int((labels[:, inputs["prompts"].shape[1]:] != -100).sum()))
             return ids, attended, labels

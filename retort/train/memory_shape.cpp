@@ -22,9 +22,18 @@ std::int64_t wave_of(const TrainOptions& options) {
 // More at once make no text faster where weights are read once for all of them.
 constexpr std::int64_t kMostTextsAtOnce = 64;
 
+// Sequences of a step, at most: a share that is no whole number is a little more in some steps.
+struct Kinds {
+  std::int64_t text, written;
+};
+Kinds most_of_kinds(const TrainOptions& options, std::int64_t sequences) {
+  const double written = options.on_policy.share * static_cast<double>(sequences);
+  return {sequences - static_cast<std::int64_t>(std::floor(written)),
+          static_cast<std::int64_t>(std::ceil(written))};
+}
+
 std::int64_t most_texts_of_rank(const TrainOptions& options, std::int64_t ranks) {
-  const auto sequences = static_cast<double>(options.batch.sequences * options.batch.accumulate);
-  const auto written = static_cast<std::int64_t>(std::ceil(options.on_policy.share * sequences));
+  const auto written = most_of_kinds(options, options.batch.sequences * options.batch.accumulate).written;
   const auto texts = written * texts_of_sequence(options.on_policy, options.packing.sequence_length);
   return std::max<std::int64_t>(1, (texts + ranks - 1) / ranks);
 }
@@ -63,11 +72,15 @@ shard::MemoryShape memory_shape(const TrainOptions& options, const architecture:
                                 const optim::RuleNeeds& rule, at::ScalarType dtype, at::Device device,
                                 std::int64_t available_bytes, shard::RankCounts ranks) {
   // Of the rank that has most of a step.
-  const auto sequences = (options.batch.sequences * options.batch.accumulate + ranks.all - 1) / ranks.all;
-  const auto together = std::min(options.batch.sequences, sequences);
+  const auto of_step = options.batch.sequences * options.batch.accumulate;
+  const auto sequences = (of_step + ranks.all - 1) / ranks.all;
+  const auto kinds = most_of_kinds(options, of_step);
+  const auto together = std::min({options.batch.sequences, sequences, std::max(kinds.text, kinds.written)});
   // Text and what the student writes are in batches of their own.
   const bool writes = options.on_policy.share > 0;
-  const auto micro_batches = (sequences + together - 1) / together + (writes ? 1 : 0);
+  const auto batches = [&](std::int64_t of) { return (of + together - 1) / together; };
+  const auto micro_batches =
+      std::min(batches(sequences) + (writes ? 1 : 0), batches(kinds.text) + batches(kinds.written));
   const auto tokens = options.packing.sequence_length * together;
   const bool all = options.batch.wave <= 0;
   const auto wave = std::min(wave_of(options) + (writes && all ? 1 : 0), micro_batches);
