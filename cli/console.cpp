@@ -153,9 +153,16 @@ std::string step_line(const record::StepReport& report) {
       line += base::join(line.back() == '(' ? "" : ", ", name, " ", fixed(value, 3));
     line += ")";
   }
+  if (!report.written_parts.empty()) {
+    line += "  written (";
+    for (const auto& [name, value] : report.written_parts)
+      line += base::join(line.back() == '(' ? "" : ", ", name, " ", fixed(value, 3));
+    line += ")";
+  }
   if (report.held_out_loss) line += "  held-out " + fixed(*report.held_out_loss, 4);
   line += "  " + base::human_count(report.tokens_per_second) + " tokens/s";
   if (report.peak_fraction) line += "  " + fixed(100 * *report.peak_fraction, 0) + " % of peak";
+  if (report.writing_fraction) line += "  " + fixed(100 * *report.writing_fraction, 0) + " % writing";
   if (report.eta_seconds) line += "  " + base::human_seconds(*report.eta_seconds) + " left";
   return line;
 }

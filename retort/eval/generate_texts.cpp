@@ -1,6 +1,7 @@
 #include "retort/eval/generate_texts.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <memory>
@@ -38,7 +39,7 @@ std::int64_t most_tokens(const architecture::Config& config, const Prompt& promp
 }
 
 struct Choice {
-  std::int32_t id, ends;
+  std::int32_t id = 0, ends = 0;
 };
 
 class Round {
@@ -88,11 +89,17 @@ class Round {
   // By rank 0 where there are several, which may round differently.
   std::vector<Choice> chosen(const at::Tensor& logits_NV) {
     std::vector<Choice> choices(live_.size());
-    const auto choose = [&] {
-      for (std::size_t n = 0; n < live_.size(); ++n) choices[n] = choice_of(*live_[n], logits_NV, n);
+    const auto choose = [&](std::int64_t begin, std::int64_t end) {
+      for (auto n = to_size(begin); n < to_size(end); ++n) choices[n].id = id_of(*live_[n], logits_NV, n);
+    };
+    const auto ask_whether_they_end = [&] {
+      for (std::size_t n = 0; n < live_.size(); ++n)
+        choices[n].ends = listener_.ends && listener_.ends(live_[n]->prompt, choices[n].id) ? 1 : 0;
     };
     comm::agree(group_, [&] {
-      if (leads()) choose();
+      if (!leads()) return;
+      at::parallel_for(0, std::ssize(live_), 1, choose);  // each text has random numbers of its own
+      ask_whether_they_end();
     });
     if (group_)
       group_
@@ -103,12 +110,10 @@ class Round {
     return choices;
   }
 
-  Choice choice_of(LiveText& live, const at::Tensor& logits_NV, std::size_t row) const {
+  std::int32_t id_of(LiveText& live, const at::Tensor& logits_NV, std::size_t row) const {
     const auto vocab = to_size(logits_NV.size(1));
     const std::span<const float> logits_V(logits_NV.const_data_ptr<float>() + row * vocab, vocab);
-    const auto id =
-        next_id(logits_V, live.text.ids, options_.sampling, options_.ids_without_token, live.random);
-    return {id, listener_.ends && listener_.ends(live.prompt, id) ? 1 : 0};
+    return next_id(logits_V, live.text.ids, options_.sampling, options_.ids_without_token, live.random);
   }
 
   void take(const std::vector<Choice>& choices) {

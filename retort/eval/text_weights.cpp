@@ -24,18 +24,25 @@ std::int64_t unit_of(std::size_t block) {
 
 }  // namespace
 
-TextWeights::TextWeights(shard::Parameters& parameters)
+TextWeights::TextWeights(shard::Parameters& parameters, GatheredUnits gathered)
     : config_(parameters.config()), layout_(parameters.layout()) {
   const shard::AcquiredUnit first(parameters, 0);  // for the type that blocks compute in
   options_ = first.flat().options();
-  if (!parameters.resident()) {
+  if (!parameters.resident() && gathered == GatheredUnits::again) {
     gathered_ = &parameters;
     return;
   }
-  embedding_VD_ = model::embedding_matrix(layout_, first.flat());
-  for (std::size_t block = 0; block < config_.blocks.size(); ++block)
-    blocks_.push_back(packed_block(block, shard::AcquiredUnit(parameters, unit_of(block)).flat()));
-  head_ = packed_head(shard::AcquiredUnit(parameters, layout_.head_unit()).flat());
+  // What is packed is a copy on a CPU only, and the embedding is read in its place.
+  const auto kept = [&](const at::Tensor& flat, bool packed) {
+    return parameters.resident() || (packed && flat.is_cpu()) ? flat : flat.clone();
+  };
+  embedding_VD_ = model::embedding_matrix(layout_, kept(first.flat(), false));
+  for (std::size_t block = 0; block < config_.blocks.size(); ++block) {
+    const shard::AcquiredUnit unit(parameters, unit_of(block));
+    parameters.prefetch(block + 1 < config_.blocks.size() ? unit_of(block + 1) : layout_.head_unit());
+    blocks_.push_back(packed_block(block, kept(unit.flat(), true)));
+  }
+  head_ = packed_head(kept(shard::AcquiredUnit(parameters, layout_.head_unit()).flat(), true));
 }
 
 TextWeights::TextWeights(const model::UnitSource& source, at::ScalarType dtype, at::Device device)

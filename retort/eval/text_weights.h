@@ -20,11 +20,15 @@
 
 namespace retort::eval {
 
+/// Whether a rank holds units that it gathers from others, or gathers them whenever they are used.
+enum class GatheredUnits { again, held };
+
 class TextWeights {
  public:
-  /// Packs the units of `parameters`, which outlive it: once where they are resident, else whenever they are
-  /// used.  Collective over the ranks that gather units from each other.
-  explicit TextWeights(shard::Parameters& parameters);
+  /// Packs the units of `parameters`, which outlive it: once where they are resident or held, else whenever
+  /// they are used.  Collective over the ranks that gather units from each other; of held units the
+  /// constructor alone.
+  explicit TextWeights(shard::Parameters& parameters, GatheredUnits gathered = GatheredUnits::again);
   /// Reads a unit after the other and packs it, so that never all of them are in memory unpacked.  Throws
   /// ModelError as `source` does.
   TextWeights(const model::UnitSource& source, at::ScalarType dtype, at::Device device);

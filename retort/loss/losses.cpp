@@ -45,10 +45,10 @@ bool Losses::needs_teacher_logits() const {
   return std::ranges::any_of(on_logits, [](const auto& loss) { return loss->needs_teacher(); });
 }
 
-double Losses::total(const LossSums& means) const {
-  double sum = 0;
-  for (const Loss* loss : all()) sum += loss->weight() * means.at(loss->name());
-  return sum;
+std::vector<LossOptions> losses_on_written_text(const std::vector<LossOptions>& options) {
+  auto compared = options;
+  std::erase_if(compared, [](const auto& loss) { return !traits_of(loss.kind).compares_distributions(); });
+  return compared;
 }
 
 Losses make_losses(const std::vector<LossOptions>& options, const Blocks& blocks) {

@@ -25,9 +25,11 @@ struct Losses {
   std::vector<const Loss*> all() const;
   bool needs_teacher() const;
   bool needs_teacher_logits() const;
-  /// Weighted sum of the mean values.
-  double total(const LossSums& means) const;
 };
+
+/// Those that count on text that the student itself wrote, which is nothing to learn by heart: losses that
+/// compare distributions.  Source: Agarwal et al., arXiv 2306.13649, section 3.
+std::vector<LossOptions> losses_on_written_text(const std::vector<LossOptions>& options);
 
 /// Makes the losses that the options name.  Throws UsageError: no loss, the same loss twice, a bad layer map.
 Losses make_losses(const std::vector<LossOptions>& options, const Blocks& blocks);

@@ -18,6 +18,9 @@ struct LossTraits {
   std::string_view name;          ///< in recipes and metrics
   bool needs_teacher = false;     ///< compares with another model
   bool on_hidden_states = false;  ///< looks at the outputs of blocks; else at logits
+
+  /// Compares the student's probabilities with the teacher's, and asks for no token that is right.
+  constexpr bool compares_distributions() const { return needs_teacher && !on_hidden_states; }
 };
 
 /// The one list of the kinds of losses, in the order of LossKind.

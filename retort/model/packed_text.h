@@ -24,6 +24,7 @@ struct PackedText {
   std::vector<std::int64_t> starts;  ///< first token of each segment that attention stays in; last N
   std::int64_t num_targets = 0;
   std::vector<std::int64_t> numbers = {};  ///< of each sequence in its stream
+  bool written = false;  ///< by the model that learns: its targets are what it wrote, not what is right
 
   std::int64_t tokens() const { return bounds.back(); }
   std::int64_t sequences() const { return std::ssize(bounds) - 1; }

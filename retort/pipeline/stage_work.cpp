@@ -1,9 +1,12 @@
 #include "retort/pipeline/stage_work.h"
 
+#include <cmath>
+
 #include "retort/architecture/counts.h"
 #include "retort/base/error.h"
 #include "retort/base/units.h"
 #include "retort/train/step_flops.h"
+#include "retort/train/written_texts.h"
 
 namespace retort::pipeline {
 namespace {
@@ -11,6 +14,18 @@ namespace {
 std::string tokens(double count) {
   return base::human_count(count) + " tokens";
 }
+
+// That the student writes at most.
+double written_tokens(const train::TrainOptions& options, std::int64_t steps) {
+  const auto& how = options.on_policy;
+  const auto texts = how.share *
+                     static_cast<double>(steps * options.batch.sequences * options.batch.accumulate) *
+                     static_cast<double>(train::texts_of_sequence(how, options.packing.sequence_length));
+  return std::floor(texts) * static_cast<double>(how.max_new_tokens);
+}
+
+// A token of a few texts together takes longer than its share of a pass over many (benchmarks/on_policy).
+constexpr double kWritingFactor = 4;
 
 }  // namespace
 
@@ -29,7 +44,10 @@ StageWork training_work(const train::TrainOptions& options, const architecture::
       learned * train::step_flops(student, teacher, teacher != nullptr, length).all + scored * forward;
   // Blocks whose inputs alone are kept compute forward twice.
   const double again = options.recompute == train::Recompute::never ? 0 : learned * forward;
-  return {base::join("learns from ", tokens(learned), " in ", steps, " steps"), least, least + again, dtype};
+  const auto written = written_tokens(options, steps);
+  return {base::join("learns from ", tokens(learned), " in ", steps, " steps",
+                     written > 0 ? base::join(", of which the student writes up to ", tokens(written)) : ""),
+          least, least + again + kWritingFactor * written * forward, dtype};
 }
 
 std::optional<StageWork> scoring_work(const eval::EvaluateOptions& options,

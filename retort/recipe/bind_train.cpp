@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "retort/recipe/bind_options.h"
 
 namespace retort::recipe {
@@ -70,6 +72,25 @@ void bind_temperature(Binder& b, loss::LossOptions& options) {
 }
 void bind_temperature_squared(Binder& b, loss::LossOptions& options) {
   b.flag("temperature_squared", options.temperature_squared, {.doc = "scale by T squared"});
+}
+
+void bind_on_policy(Binder& b, train::OnPolicyOptions& options) {
+  b.number("share", options.share,
+           {.doc = "of the sequences of a step: the student writes them itself; 0: none",
+            .at_least = 0,
+            .at_most = 1});
+  b.number("temperature", options.temperature,
+           {.doc = "of drawing tokens; 0: always the most likely", .at_least = 0});
+  b.number("top_p", options.top_p,
+           {.doc = "only the most likely tokens that together have this share", .above = 0, .at_most = 1});
+  b.count("max_new_tokens", options.max_new_tokens,
+          {.doc = "of a text, at most", .at_least = 1, .at_most = 1 << 20});
+  b.count("prompt_tokens", options.prompt_tokens,
+          {.doc = "of a document, with which a text begins", .at_least = 1, .at_most = 1 << 16});
+  const auto others = {"temperature", "top_p", "max_new_tokens", "prompt_tokens"};
+  if (!b.given("share") && std::ranges::any_of(others, [&](const char* key) { return b.given(key); }))
+    b.mistake("share",
+              "expected beside the other keys of on_policy, found none; without it nothing is written");
 }
 
 // The keys of a kind beside those that all have; the compiler misses a kind that is left out.
@@ -148,6 +169,9 @@ void bind_train(Binder& b, train::TrainOptions& options, bool with_teacher) {
           {.doc = "what a step is made of"});
   b.group("optim", [&](Binder& inner) { bind_optim(inner, options.optim); }, {.doc = "AdamW"});
   bind_losses(b, options.losses, with_teacher);
+  if (with_teacher)
+    b.group("on_policy", [&](Binder& inner) { bind_on_policy(inner, options.on_policy); },
+            {.doc = "texts that the student writes and learns from"});
   b.group(
       "shard",
       [&](Binder& inner) {

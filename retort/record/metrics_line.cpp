@@ -56,6 +56,8 @@ Json to_json(const MetricsLine& line) {
   Json json = {{keys::kStage, line.stage}, {keys::kStep, line.step}, {keys::kTokens, line.tokens}};
   put(json, keys::kLoss, line.loss);
   put(json, keys::kParts, line.parts);
+  put(json, keys::kWrittenParts, line.written_parts);
+  put(json, keys::kWritten, line.written);
   put(json, keys::kGradientNorm, line.gradient_norm);
   put(json, keys::kLr, line.lr);
   put(json, keys::kTokensPerSecond, line.tokens_per_second);
@@ -73,6 +75,8 @@ MetricsLine metrics_line(const Json& json) {
           .tokens = whole(at(json, keys::kTokens)),
           .loss = number(at(json, keys::kLoss)),
           .parts = numbers(at(json, keys::kParts)),
+          .written_parts = numbers(at(json, keys::kWrittenParts)),
+          .written = numbers(at(json, keys::kWritten)),
           .gradient_norm = number(at(json, keys::kGradientNorm)),
           .lr = number(at(json, keys::kLr)),
           .tokens_per_second = number(at(json, keys::kTokensPerSecond)),

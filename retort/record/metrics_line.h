@@ -30,7 +30,9 @@ struct MetricsLine {
   std::int64_t step = 0;    ///< from 1; 0: before training
   std::int64_t tokens = 0;  ///< of the stage so far
   std::optional<double> loss = {};
-  NamedNumbers parts = {};  ///< of the loss, unweighted
+  NamedNumbers parts = {};          ///< of the loss, unweighted
+  NamedNumbers written_parts = {};  ///< of the loss on what the student wrote
+  NamedNumbers written = {};        ///< counts of that: texts, tokens, ended, repeating
   std::optional<double> gradient_norm = {};
   std::optional<double> lr = {};
   std::optional<double> tokens_per_second = {};

@@ -21,12 +21,14 @@ struct StepReport {
   std::int64_t tokens = 0;                            ///< seen by the stage so far
   double loss = 0;                                    ///< weighted sum, nats per token
   std::vector<std::pair<std::string, double>> parts;  ///< of the loss, in recipe order, unweighted
+  std::vector<std::pair<std::string, double>> written_parts = {};  ///< of what the student wrote itself
   double lr = 0;
   double gradient_norm = 0;
   double tokens_per_second = 0;
-  std::optional<double> peak_fraction;  ///< of the measured matrix-product peak
-  std::optional<double> eta_seconds;    ///< of the stage
-  std::optional<double> held_out_loss;  ///< nats per token, when this step measured it
+  std::optional<double> peak_fraction;     ///< of the measured matrix-product peak
+  std::optional<double> eta_seconds;       ///< of the stage
+  std::optional<double> held_out_loss;     ///< nats per token, when this step measured it
+  std::optional<double> writing_fraction;  ///< of the step's time, where the student writes texts
 };
 
 /// Receives what happens.  The default of every function does nothing, so a test overrides what it looks at.

@@ -192,11 +192,32 @@ Html summary_table(const Run& run, const std::vector<const Stage*>& stages) {
   return table.html();
 }
 
+/// Of the stages whose students wrote texts of their own.
+Html written_table(const std::vector<const Stage*>& stages) {
+  Table table("Texts that students wrote and learned from.", {{"Stage", "", true},
+                                                              {"Texts", ""},
+                                                              {"New tokens", ""},
+                                                              {"Mean length", "tokens"},
+                                                              {"Ended by themselves", ""},
+                                                              {"Repeat themselves", ""},
+                                                              {"Time of writing", "of the stage"}});
+  for (const Stage* stage : stages) {
+    const auto& written = field(stage->result, keys::kWritten);
+    if (!written.is_object()) continue;
+    const auto writing = number(written, keys::kSeconds), all = number(stage->result, keys::kSeconds);
+    table.row({stage->name, count(number(written, keys::kTexts)), count(number(written, keys::kTokens)),
+               significant(number(written, keys::kMeanTokens)), percent(number(written, keys::kEndedShare)),
+               percent(number(written, keys::kRepeatingShare)),
+               percent(writing && all && *all > 0 ? Number(*writing / *all) : Number())});
+  }
+  return table.empty() ? Html() : table.html();
+}
+
 /// The loss, and after it whatever the lines call a part of it.
-std::vector<std::string> parts_of(const Stage& stage) {
+std::vector<std::string> parts_of(const Stage& stage, record::NamedNumbers MetricsLine::*of) {
   std::vector<std::string> parts;
   for (const MetricsLine& line : stage.metrics)
-    for (const auto& [name, value] : line.parts) add_new(parts, name);
+    for (const auto& [name, value] : line.*of) add_new(parts, name);
   return parts;
 }
 
@@ -243,13 +264,16 @@ std::vector<Series> loss_curves(const Stage& stage, const std::vector<std::strin
   for (const std::string& part : parts)
     add(title_of_part(part),
         points_of(stage, [&](const MetricsLine& line) { return named(line.parts, part); }));
+  for (const std::string& part : parts_of(stage, &MetricsLine::written_parts))
+    add(title_of_part(part) + ", written",
+        points_of(stage, [&](const MetricsLine& line) { return named(line.written_parts, part); }));
   if (curves.size() == 2 && curves[0].points == curves[1].points) curves.erase(curves.begin());
   if (curves.size() == 1) curves[0].dash = 0;
   return curves;
 }
 
 Html loss_figure(const Stage& stage, Palette& colors) {
-  const std::vector<std::string> parts = parts_of(stage);
+  const std::vector<std::string> parts = parts_of(stage, &MetricsLine::parts);
   std::vector<Series> curves = loss_curves(stage, parts, colors);
   if (curves.empty()) return {};
   std::size_t stride = 1;
@@ -345,7 +369,8 @@ Html training(const Run& run, Palette& palette) {
   if (!figures.empty()) figures = element("div", {{"class", "figures"}}, figures);
   Html profiles;
   for (const Stage* stage : stages) profiles += step_profile(*stage);
-  return summary_table(run, stages) + profiles + held_out_figures(stages, palette) + figures;
+  return summary_table(run, stages) + written_table(stages) + profiles + held_out_figures(stages, palette) +
+         figures;
 }
 
 }  // namespace retort::report

@@ -48,15 +48,17 @@ struct Engine::Wave {
 };
 
 Engine::Engine(Parameters& student, Teacher* teacher, const loss::Losses& losses, comm::Group& group,
-               PhaseClock& clock, EngineOptions options)
+               PhaseClock& clock, EngineOptions options, const loss::Losses* on_written)
     : student_(student),
       teacher_(teacher),
       losses_(losses),
+      on_written_(on_written),
       group_(group),
       clock_(clock),
       options_(options),
       asking_{clock, group, [this] { student_.advance(); }} {
   base::ensure(!losses.needs_teacher() || teacher, "a loss that compares with a teacher has one");
+  base::ensure(!on_written || on_written->on_hidden.empty(), "losses on written text look at logits");
   for (auto place = std::ssize(losses.on_logits); const auto& loss : losses.on_hidden) {
     for (std::int64_t block = 0; block < student.layout().num_blocks(); ++block)
       comparisons_.push_back(
@@ -83,15 +85,21 @@ Engine::~Engine() {
 
 void Engine::forward_backward(std::span<const MicroBatch> batches, std::int64_t most_batches) {
   const InPhase phase(clock_, Phase::student_forward);
-  counts_[0] = counts_[1] = 0;
+  counts_ = {};
   for (const auto& batch : batches) {
-    counts_[0] += static_cast<double>(batch.tokens());
-    counts_[1] += static_cast<double>(batch.num_targets);
+    const auto tokens = static_cast<double>(batch.tokens()), targets = static_cast<double>(batch.num_targets);
+    counts_.tokens += tokens;
+    counts_.targets += targets;
+    if (!batch.written) continue;
+    counts_.written_tokens += tokens;
+    counts_.written_targets += targets;
   }
   // Not waited for here: weights that the last update made may be on their way before it.
-  counting_ = group_.all_reduce({counts_, 2, comm::Type::f64});
+  static_assert(sizeof(Counts) == 4 * sizeof(double), "numbers, nothing between them");
+  counting_ = group_.all_reduce({&counts_, 4, comm::Type::f64});
   student_.zero_gradients();
-  sums_L_ = at::zeros({std::ssize(losses_.all())}, student_.own_gradient(0).options().dtype(at::kDouble));
+  const auto losses = std::ssize(losses_.all()) + (on_written_ ? std::ssize(on_written_->on_logits) : 0);
+  sums_L_ = at::zeros({losses}, student_.own_gradient(0).options().dtype(at::kDouble));
 
   const auto blocks = student_.layout().num_blocks();
   for (std::size_t first = 0; first < to_size(most_batches); first += to_size(options_.wave)) {
@@ -123,13 +131,10 @@ void Engine::forward_backward(std::span<const MicroBatch> batches, std::int64_t 
 StepResult Engine::result(const at::Tensor& own) {
   auto values = on_host(own.defined() ? at::cat({sums_L_, own.view({1})}) : sums_L_);
   const double read = own.defined() ? values.back() : 0;
-  values.resize(losses_.all().size());
-  const auto parts = means(std::move(values));
-  return {.loss = losses_.total(parts),
-          .parts = parts,
-          .tokens = static_cast<std::int64_t>(counts_[0]),
-          .targets = static_cast<std::int64_t>(counts_[1]),
-          .own = read};
+  values.resize(to_size(sums_L_.numel()));
+  auto result = result_of(std::move(values));
+  result.own = read;
+  return result;
 }
 
 AcquiredUnit Engine::acquired(std::int64_t unit) {
@@ -150,21 +155,43 @@ at::Tensor Engine::gradient(std::int64_t unit) {
 void Engine::wait_for_counts() {
   const Waiting waiting(clock_, group_);
   counting_.wait();
-  step_tokens_ = counts_[0];
-  step_targets_ = std::max(counts_[1], 1.0);
+  step_tokens_ = counts_.tokens;
+  step_targets_ = std::max(counts_.targets, 1.0);
 }
 
-// Of each loss, over the whole step and the whole group.
-loss::LossSums Engine::means(std::vector<double> sums) {
+const loss::Losses& Engine::losses_of(const MicroBatch& batch) const {
+  base::ensure(!batch.written || on_written_, "a step that has written text has losses on it");
+  return batch.written ? *on_written_ : losses_;
+}
+
+// Of each loss, over the whole step and the whole group.  All are divided by all targets, or tokens, of the
+// step, and so is their weighted sum; people read the means over text and over written text.
+StepResult Engine::result_of(std::vector<double> sums) {
   {
     const Waiting waiting(clock_, group_);
     group_.all_sum(sums);
   }
-  loss::LossSums means;
-  for (std::size_t i = 0; const auto* loss : losses_.all())
-    means[loss->name()] =
-        sums[i++] / (loss->normaliser() == loss::Normaliser::targets ? step_targets_ : step_tokens_);
-  return means;
+  StepResult result;
+  result.tokens = static_cast<std::int64_t>(counts_.tokens);
+  result.targets = static_cast<std::int64_t>(counts_.targets);
+  result.written_targets = static_cast<std::int64_t>(counts_.written_targets);
+  const double text_tokens = step_tokens_ - counts_.written_tokens;
+  const double text_targets = std::max(step_targets_ - counts_.written_targets, 1.0);
+  const bool all_written = counts_.written_tokens > 0 && text_tokens == 0;
+  std::size_t place = 0;
+  for (const auto* loss : losses_.all()) {
+    const bool by_targets = loss->normaliser() == loss::Normaliser::targets;
+    const double sum = sums[place++];
+    result.loss += loss->weight() * (sum / (by_targets ? step_targets_ : step_tokens_));
+    if (!all_written) result.parts[loss->name()] = sum / (by_targets ? text_targets : text_tokens);
+  }
+  if (!on_written_) return result;
+  for (const auto& loss : on_written_->on_logits) {
+    const double sum = sums[place++];
+    result.loss += loss->weight() * (sum / step_targets_);
+    if (counts_.written_targets > 0) result.written_parts[loss->name()] = sum / counts_.written_targets;
+  }
+  return result;
 }
 
 void Engine::embed(Wave& wave) {
@@ -205,7 +232,9 @@ void Engine::compare_hidden(Wave& wave) {
   const InPhase phase(clock_, Phase::hidden_losses);
   for (const auto& [loss, place, block, teacher_block] : comparisons_) {
     if (wave.teacher) wave.teacher->go_to(teacher_block);
-    for (std::size_t i = 0; auto& lane : wave.lanes) {
+    for (std::size_t i = 0; i < wave.lanes.size(); ++i) {
+      auto& lane = wave.lanes[i];
+      if (lane.batch->written) continue;
       const auto& student_ND = Wave::output_of(lane, block);
       const auto teacher_NF = loss->needs_teacher() ? wave.teacher->hidden_NF(i) : at::Tensor();
       const auto grad_ND = at::empty_like(student_ND);
@@ -215,7 +244,6 @@ void Engine::compare_hidden(Wave& wave) {
         sum_ND.add_(grad_ND);
       else
         sum_ND = grad_ND;
-      ++i;
     }
   }
 }
@@ -236,9 +264,11 @@ void Engine::head(Wave& wave) {
     const auto of_teacher = [&](std::int64_t begin, std::int64_t rows) {
       return wave.teacher->logits_RK(i, begin, rows);
     };
+    const auto& losses = losses_of(*lane.batch);
+    const auto first = lane.batch->written ? std::ssize(losses_.all()) : 0;
     lane.grad_ND =
-        loss::head_loop(losses_, side, of_teacher, lane.batch->targets_N, step_targets_, options_.head_rows,
-                        gradients, sums_L_.narrow(0, 0, std::ssize(losses_.on_logits)));
+        loss::head_loop(losses, side, of_teacher, lane.batch->targets_N, step_targets_, options_.head_rows,
+                        gradients, sums_L_.narrow(0, first, std::ssize(losses.on_logits)));
     side.hidden_ND = lane.hidden_ND = at::Tensor();
     if (wave.teacher) wave.teacher->forget(i);
     ++i;

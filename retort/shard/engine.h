@@ -34,20 +34,23 @@ struct EngineOptions {
 
 /// Means over the whole step and the whole group.
 struct StepResult {
-  double loss = 0;          ///< weighted
-  loss::LossSums parts;     ///< unweighted, by name
-  std::int64_t tokens = 0;  ///< of all ranks
+  double loss = 0;               ///< weighted, over all targets
+  loss::LossSums parts;          ///< unweighted, by name; of text, none where all was written by the student
+  loss::LossSums written_parts;  ///< of what the student wrote
+  std::int64_t tokens = 0;       ///< of all ranks
   std::int64_t targets = 0;
-  double own = 0;  ///< what result() was given to read, of this rank alone
+  std::int64_t written_targets = 0;  ///< of these, in what the student wrote
+  double own = 0;                    ///< what result() was given to read, of this rank alone
 };
 
 /// Computes a step.  Knows of the losses what loss/loss.h says, of the parameters what parameters.h says.
 class Engine {
  public:
   /// All references have to outlive the engine; `teacher` may be null when no loss needs one.  `clock` is
-  /// told the phases of a step, and is in its former phase afterwards.
+  /// told the phases of a step, and is in its former phase afterwards.  `on_written`: losses, on logits
+  /// alone, of micro-batches that the student wrote; null where there are none.
   Engine(Parameters& student, Teacher* teacher, const loss::Losses& losses, comm::Group& group,
-         PhaseClock& clock, EngineOptions options);
+         PhaseClock& clock, EngineOptions options, const loss::Losses* on_written = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -87,11 +90,14 @@ class Engine {
   void backward_embedding(Wave& wave);
   /// Waits for the counts of the step, which every loss divides by.
   void wait_for_counts();
-  loss::LossSums means(std::vector<double> sums);
+  /// The losses of a micro-batch.
+  const loss::Losses& losses_of(const MicroBatch& batch) const;
+  StepResult result_of(std::vector<double> sums);
 
   Parameters& student_;
   Teacher* teacher_;
   const loss::Losses& losses_;
+  const loss::Losses* on_written_;
   comm::Group& group_;
   PhaseClock& clock_;
   EngineOptions options_;
@@ -99,11 +105,15 @@ class Engine {
   TeacherNeeds needs_;
   AskingStep asking_;
   model::RopeFrequencies frequencies_;
-  double counts_[2] = {};  // tokens and targets of this rank, then of the step
+  // Of this rank, then of the step.
+  struct Counts {
+    double tokens = 0, targets = 0, written_tokens = 0, written_targets = 0;
+  };
+  Counts counts_;
   comm::Handle counting_;
   double step_tokens_ = 0, step_targets_ = 0;
   bool last_wave_ = false;
-  at::Tensor sums_L_;  // of each loss, in the order of losses_.all()
+  at::Tensor sums_L_;  // of each loss, in the order of losses_.all(), and behind them of on_written_
 };
 
 }  // namespace retort::shard

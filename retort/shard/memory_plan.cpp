@@ -255,8 +255,9 @@ MovingByPhase moving(const MemoryShape& shape, const architecture::Layout& layou
   return by_phase;
 }
 
-// Forward, head, backward, update and evaluation follow each other; nothing is kept for backward in the last.
-std::array<Moment, 5> moments_of(const MemoryShape& shape, const architecture::Layout& layout,
+// Forward, head, backward, update, evaluation and writing follow each other; nothing is kept for backward in
+// the last two.
+std::array<Moment, 6> moments_of(const MemoryShape& shape, const architecture::Layout& layout,
                                  std::int64_t kept_for_backward) {
   const auto& student = shape.student;
   const auto item = shape.item_bytes, tokens = shape.micro_batch_tokens, wave_tokens = shape.wave_tokens;
@@ -283,8 +284,12 @@ std::array<Moment, 5> moments_of(const MemoryShape& shape, const architecture::L
   const auto update = ops::optimizer_work_bytes(shape.path, largest_of(layout));
   const auto evaluation = shape.evaluation_bytes - kept_for_backward;
   const auto by_phase = moving(shape, layout);
-  return {Moment{forward, by_phase.forward}, Moment{head, by_phase.head}, Moment{backward, by_phase.backward},
-          Moment{update, by_phase.update}, Moment{evaluation, by_phase.evaluation}};
+  return {Moment{forward, by_phase.forward},
+          Moment{head, by_phase.head},
+          Moment{backward, by_phase.backward},
+          Moment{update, by_phase.update},
+          Moment{evaluation, by_phase.evaluation},
+          Moment{shape.writing_bytes - kept_for_backward, by_phase.evaluation}};
 }
 
 // What a recipe says so that all of `ranks` hold each model between them.
@@ -353,8 +358,9 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   }
 
   const auto kept_for_backward = plan.total_bytes() - kept_between_steps;
-  const auto largest =
-      std::ranges::max(moments_of(shape, layout, kept_for_backward), {}, &Moment::total_bytes);
+  const auto moments = moments_of(shape, layout, kept_for_backward);
+  const auto& largest = *std::ranges::max_element(moments, {}, &Moment::total_bytes);
+  const bool writes = &largest == &moments.back();
   if (largest.moving.gradients_bytes > 0)
     plan.items.push_back({"gradients on their way", largest.moving.gradients_bytes});
   if (largest.moving.gathered_bytes > 0)
@@ -362,8 +368,9 @@ MemoryPlan plan_memory(const MemoryShape& shape) {
   if (shape.path != ops::Path::cpu && shape.ranks > 1)
     plan.items.push_back({"gradients that wait to be added",
                           std::min(comm::kMostReceived_bytes, largest_of(layout) * master)});
-  plan.items.push_back({"work of a block, or of head and losses",
-                        ops::product_work_bytes(shape.path, shape.item_bytes) + largest.work_bytes});
+  plan.items.push_back(
+      {writes ? "packed weights, keys, values of writing" : "work of a block, or of head and losses",
+       ops::product_work_bytes(shape.path, shape.item_bytes) + largest.work_bytes});
   return plan;
 }
 

@@ -31,6 +31,7 @@ struct MemoryShape {
   std::int64_t head_rows = 256;
   bool keep_activations = false;
   std::int64_t evaluation_bytes = 0;  ///< of a loss on held-out text between two steps, beside weights
+  std::int64_t writing_bytes = 0;     ///< of texts that the student writes between two steps, beside weights
   ops::Path path = ops::Path::cpu;    ///< what the operations hold beside their results goes by it
   std::int64_t ranks = 1;             ///< of the group
   std::int64_t ranks_of_memory = 1;   ///< that share one: within them nothing is gathered

@@ -21,6 +21,7 @@ namespace retort::shard {
 
 enum class Phase {
   data,             ///< waiting for sequences, and packing them
+  writing,          ///< the student writes texts that it learns from
   student_forward,  ///< embedding and blocks
   teacher_forward,  ///< embedding and blocks
   hidden_losses,    ///< losses on hidden states, with their gradients
@@ -31,10 +32,10 @@ enum class Phase {
   update            ///< gradient norm, clipping, optimizer
 };
 constexpr auto words_of(Phase) {
-  return base::words<Phase::update>("data", "student_forward", "teacher_forward", "hidden_losses", "head",
-                                    "backward", "checkpoint", "exchange", "update");
+  return base::words<Phase::update>("data", "writing", "student_forward", "teacher_forward", "hidden_losses",
+                                    "head", "backward", "checkpoint", "exchange", "update");
 }
-inline constexpr std::size_t kPhases = 9;
+inline constexpr std::size_t kPhases = 10;
 using PerPhase = std::array<double, kPhases>;
 
 /// Counts the seconds of the phase that it is in.

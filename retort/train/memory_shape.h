@@ -14,6 +14,7 @@ namespace retort::train {
 struct StepPlan {
   shard::MemoryPlan memory;
   shard::EngineOptions engine;
+  std::int64_t texts_at_once = 1;  ///< that the student writes, where it does
 };
 
 /// Of the rank that has most of a step.  `available_bytes` decide whether activations are kept, where the

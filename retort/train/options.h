@@ -32,6 +32,15 @@ struct ShardOptions {
   std::int64_t student_ranks = kRanksOfMachine, teacher_ranks = kRanksOfMachine;
 };
 
+/// Texts that the student writes and learns from beside those of the sources.
+struct OnPolicyOptions {
+  double share = 0;        ///< of the sequences of a step; 0: it writes none
+  double temperature = 1;  ///< of drawing tokens; 0: always the most likely
+  double top_p = 1;        ///< only the most likely that together have this share
+  std::int64_t max_new_tokens = 128;
+  std::int64_t prompt_tokens = 64;  ///< of a document, with which a text begins
+};
+
 struct TrainOptions {
   std::int64_t tokens = 0;  ///< budget of the stage; rounded up to whole steps
   std::uint64_t seed = 0;
@@ -39,6 +48,7 @@ struct TrainOptions {
   BatchOptions batch;
   optim::OptimOptions optim;
   std::vector<loss::LossOptions> losses;  ///< empty: cross-entropy (train, finetune), with KL (distill)
+  OnPolicyOptions on_policy;
   ShardOptions shard;
   Recompute recompute = Recompute::automatic;
   std::int64_t head_rows = 0;  ///< tokens of a chunk of head and loss; 0: chosen by the plan

@@ -2,12 +2,14 @@
 // What a finished training stage says of itself.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "retort/base/json.h"
 #include "retort/record/metrics_line.h"
 #include "retort/shard/memory_plan.h"
+#include "retort/train/written_texts.h"
 
 namespace retort::train {
 
@@ -22,7 +24,8 @@ struct TrainResult {
   shard::MemoryPlan plan;
   std::int64_t peak_tensor_bytes = 0, process_peak_bytes = 0;
   bool keep_activations = false;
-  std::int64_t steps_of_start = 0;  ///< those that the last start made
+  std::int64_t steps_of_start = 0;            ///< those that the last start made
+  std::optional<WrittenCounts> written = {};  ///< of the student, where it wrote
 };
 
 /// A stage's result without its kind.

@@ -1,5 +1,6 @@
 #include "retort/train/step_sequences.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -9,11 +10,11 @@
 
 namespace retort::train {
 
-void StepSequences::fetch() {
+void StepSequences::fetch(std::int64_t others) {
   if (fetched_) return;
   std::vector<data::Sequence> sequences;
   const auto read = [&] {
-    for (std::int64_t i = 0; i < count_; ++i) sequences.push_back(stream_->next());
+    for (std::int64_t i = 0; i < count_ - others; ++i) sequences.push_back(stream_->next());
   };
   if (group_.size() == 1) {
     read();
@@ -24,13 +25,18 @@ void StepSequences::fetch() {
     });
     if (!stream_) sequences = data::sequences_of(bytes);
   }
-  fetched_ = {.first_number = sequences.front().number, .last_number = sequences.back().number};
-  const auto own = comm::share_of(sequences.size(), group_.rank(), group_.size());
-  for (auto i = own.first; i < own.last; ++i) fetched_->sequences.push_back(std::move(sequences[i]));
+  fetched_.emplace();
+  if (!sequences.empty()) {
+    fetched_->first_number = sequences.front().number;
+    fetched_->last_number = sequences.back().number;
+  }
+  const auto own = comm::share_of(static_cast<std::size_t>(count_), group_.rank(), group_.size());
+  for (auto i = own.first; i < std::min(own.last, sequences.size()); ++i)
+    fetched_->sequences.push_back(std::move(sequences[i]));
 }
 
-StepShare StepSequences::next() {
-  fetch();
+StepShare StepSequences::next(std::int64_t others) {
+  fetch(others);
   if (stream_) cursor_ = stream_->cursor();
   return *std::exchange(fetched_, {});
 }

@@ -14,8 +14,8 @@ namespace retort::train {
 
 /// What one rank has of a step.
 struct StepShare {
-  std::vector<data::Sequence> sequences = {};      ///< consecutive ones, perhaps none
-  std::int64_t first_number = 0, last_number = 0;  ///< of the whole step
+  std::vector<data::Sequence> sequences = {};        ///< consecutive ones, perhaps none
+  std::int64_t first_number = -1, last_number = -1;  ///< of the whole step; -1: none of it was read
 };
 
 class StepSequences {
@@ -25,10 +25,11 @@ class StepSequences {
       : stream_(stream), group_(group), count_(count) {}
 
   /// Fetches the next step's sequences, unless they are there: before an update, whose new weights the ranks
-  /// then exchange while they compute.  Throws on every rank what reading threw on rank 0.  Collective.
-  void fetch();
+  /// then exchange while they compute.  The last `others` of a step are not read: they come from elsewhere.
+  /// Throws on every rank what reading threw on rank 0.  Collective.
+  void fetch(std::int64_t others = 0);
   /// This rank's share of the next step, fetched before or now.
-  StepShare next();
+  StepShare next(std::int64_t others = 0);
   /// Sequences of the rank that has most of a step.
   std::int64_t most() const { return (count_ + group_.size() - 1) / group_.size(); }
   /// The state after what next() gave last; null except on rank 0.

@@ -2,16 +2,19 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
 #include <optional>
 
 #include "retort/base/error.h"
+#include "retort/base/index.h"
 #include "retort/base/machine.h"
 #include "retort/base/units.h"
 #include "retort/bench/matrix_product.h"
 #include "retort/comm/lead.h"
+#include "retort/comm/share.h"
 #include "retort/ops/device_memory.h"
 #include "retort/ops/operation_clock.h"
 #include "retort/ops/optimizer_step.h"
@@ -29,8 +32,23 @@
 namespace retort::train {
 namespace {
 
+// Of the data cursor: the place among prompts.
+constexpr auto kOnPolicy = "on_policy";
+
+std::int64_t sequences_of_step(const TrainOptions& options) {
+  return options.batch.sequences * options.batch.accumulate;
+}
+
 std::int64_t tokens_per_step(const TrainOptions& options) {
-  return options.packing.sequence_length * options.batch.sequences * options.batch.accumulate;
+  return options.packing.sequence_length * sequences_of_step(options);
+}
+
+// Of a step.
+record::NamedNumbers numbers_of(const WrittenCounts& counts) {
+  return {{"texts", static_cast<double>(counts.texts)},
+          {"tokens", static_cast<double>(counts.tokens)},
+          {"ended", static_cast<double>(counts.ended)},
+          {"repeating", static_cast<double>(counts.repeating)}};
 }
 
 // As many digits as the clock is worth.
@@ -55,9 +73,12 @@ class Loop {
                    setup.rule),
         checkpoint_(setup.checkpoints, {setup.student, optimizer_, setup.group}),
         stragglers_(setup.group.size()),
-        sequences_(setup.stream, setup.group, setup.options.batch.sequences * setup.options.batch.accumulate),
-        engine_(setup.student, setup.teacher, setup.losses, setup.group, clock_, setup.plan.engine),
+        sequences_(setup.stream, setup.group, sequences_of_step(setup.options)),
+        engine_(setup.student, setup.teacher, setup.losses, setup.group, clock_, setup.plan.engine,
+                setup.writing.losses),
         steps_(num_steps(setup.options)) {
+    if (s_.writing.losses)
+      written_.emplace(s_.options, s_.writing, s_.student, s_.group, s_.plan.texts_at_once);
     clock_.tell([this](shard::Phase phase) {
       s_.group.job().at(progress_.step + 1, base::join(s_.stage, ", ", base::word(phase)));
       if (device_phases_) device_phases_->enter(phase);
@@ -110,6 +131,7 @@ class Loop {
     if (saved) progress_ = std::move(*saved);
     s_.group.agree([&] {
       if (saved) sequences_.seek(progress_.cursor);
+      if (saved && written_) written_->seek(progress_.cursor.value(kOnPolicy, base::Json()));
       if (s_.metrics) s_.metrics->drop_after(s_.stage, progress_.step > 0 ? progress_.step : -1);
       if (progress_.step == steps_) recall_last_line();
     });
@@ -134,8 +156,7 @@ class Loop {
     std::optional<ops::OperationClock> operations;
     if (profiled()) operations.emplace();
     const auto batches = next_batches();
-    const auto per_batch = s_.options.batch.sequences;
-    engine_.forward_backward(batches, (sequences_.most() + per_batch - 1) / per_batch);
+    engine_.forward_backward(batches, most_batches_);
     end_of_saving();  // what it writes changes from here on
     clock_.enter(shard::Phase::update);
     project_gradients();
@@ -145,11 +166,12 @@ class Loop {
     said_.squares = result.own;
     const double norm = exchange(batches);
     s_.group.together([&] { require_finite(result, norm); });
-    if (progress_.step + 1 < steps_ && !asked_to_stop_) sequences_.fetch();
+    if (progress_.step + 1 < steps_ && !asked_to_stop_) sequences_.fetch(written_of_step(progress_.step + 2));
     update(norm);
     progress_.step += 1;
     progress_.tokens += result.tokens;
     progress_.cursor = sequences_.cursor();
+    if (written_ && leads()) progress_.cursor[kOnPolicy] = written_->state();
     const double seconds = base::monotonic_seconds() - start;
     patience_.add(seconds);
     s_.group.job().set_patience(patience_.seconds());
@@ -206,11 +228,59 @@ class Loop {
     return std::sqrt(squares);
   }
 
+  bool leads() const { return s_.group.rank() == 0; }
+  std::int64_t written_of_step(std::int64_t step) const {
+    return written_ ? written_sequences(s_.options.on_policy, sequences_of_step(s_.options), step) : 0;
+  }
+
+  // Text comes first, then what the student writes.
   std::vector<shard::MicroBatch> next_batches() {
-    const auto share = sequences_.next();
+    const auto step = progress_.step + 1, per_batch = s_.options.batch.sequences;
+    const auto share = sequences_.next(written_of_step(step));
     first_sample_ = share.first_number;
     last_sample_ = share.last_number;
-    return make_micro_batches(share.sequences, s_.options.batch.sequences, s_.device);
+    auto batches = make_micro_batches(share.sequences, per_batch, s_.device);
+    std::int64_t written = 0;
+    if (written_) {
+      const shard::InPhase phase(clock_, shard::Phase::writing);
+      const auto sequences = written_->write(step, written_of_step(step));
+      written = std::ssize(sequences);
+      for (auto& batch : make_micro_batches(own_written(sequences), per_batch, s_.device)) {
+        batch.written = true;
+        batches.push_back(std::move(batch));
+      }
+    }
+    most_batches_ = most_batches(step, written);
+    return batches;
+  }
+
+  // What a rank has of a step: places of text, and behind them places of what was written.
+  struct Places {
+    comm::Share text, written;
+  };
+  Places places_of(int rank, std::int64_t step, std::int64_t written) const {
+    const auto all = base::to_size(sequences_of_step(s_.options));
+    const auto text = all - base::to_size(written_of_step(step)), end = text + base::to_size(written);
+    const auto own = comm::share_of(all, rank, s_.group.size());
+    return {{std::min(own.first, text), std::min(own.last, text)},
+            {std::clamp(own.first, text, end) - text, std::clamp(own.last, text, end) - text}};
+  }
+  std::vector<data::Sequence> own_written(const std::vector<data::Sequence>& sequences) const {
+    const auto [text, own] = places_of(s_.group.rank(), progress_.step + 1, std::ssize(sequences));
+    return {sequences.begin() + static_cast<std::ptrdiff_t>(own.first),
+            sequences.begin() + static_cast<std::ptrdiff_t>(own.last)};
+  }
+  std::int64_t most_batches(std::int64_t step, std::int64_t written) const {
+    const auto per_batch = base::to_size(s_.options.batch.sequences);
+    const auto batches = [&](const comm::Share& share) {
+      return (share.last - share.first + per_batch - 1) / per_batch;
+    };
+    std::size_t most = 0;
+    for (int rank = 0; rank < s_.group.size(); ++rank) {
+      const auto [text, own] = places_of(rank, step, written);
+      most = std::max(most, batches(text) + batches(own));
+    }
+    return static_cast<std::int64_t>(most);
   }
 
   void project_gradients() {
@@ -240,8 +310,9 @@ class Loop {
   void require_finite(const shard::StepResult& result, double norm) const {
     base::require<base::ValidationError>(
         std::isfinite(result.loss) && std::isfinite(norm), s_.stage, ": step ", progress_.step + 1,
-        " (samples ", first_sample_, " to ", last_sample_,
-        "): ", std::isfinite(result.loss) ? "the gradient's norm" : "the loss",
+        first_sample_ < 0 ? std::string(" (written by the student)")
+                          : base::join(" (samples ", first_sample_, " to ", last_sample_, ")"),
+        ": ", std::isfinite(result.loss) ? "the gradient's norm" : "the loss",
         " is not finite; no update was made and the last checkpoint is intact. Lower optim.lr, or look at "
         "these samples.");
   }
@@ -284,18 +355,23 @@ class Loop {
                               .tokens = progress_.tokens,
                               .loss = result.loss,
                               .parts = {result.parts.begin(), result.parts.end()},
+                              .written_parts = {result.written_parts.begin(), result.written_parts.end()},
                               .lr = options.optim.lr * rate_factor_,
                               .gradient_norm = norm,
                               .tokens_per_second = rate,
                               .peak_fraction = rate * flops_.all / peak_flops_,
                               .eta_seconds = progress_.seconds / static_cast<double>(progress_.step) *
                                              static_cast<double>(steps_ - progress_.step),
-                              .held_out_loss = {}};
+                              .held_out_loss = {},
+                              .writing_fraction = {}};
+    if (written_) report.writing_fraction = written_->last().seconds / seconds;
     last_line_ = {.stage = report.stage,
                   .step = report.step,
                   .tokens = report.tokens,
                   .loss = report.loss,
                   .parts = report.parts,
+                  .written_parts = report.written_parts,
+                  .written = written_ ? numbers_of(written_->last()) : record::NamedNumbers(),
                   .gradient_norm = report.gradient_norm,
                   .lr = report.lr,
                   .tokens_per_second = report.tokens_per_second,
@@ -383,6 +459,7 @@ class Loop {
                        .final = last_line_,
                        .plan = {}};
     result.final.held_out = last_held_out_;
+    if (written_) result.written = written_->all();
     return result;
   }
 
@@ -395,7 +472,8 @@ class Loop {
   StepSequences sequences_;
   Patience patience_;
   shard::Engine engine_;
-  std::int64_t steps_;
+  std::optional<WrittenTexts> written_;
+  std::int64_t steps_, most_batches_ = 0;
   Progress progress_;
   Said said_;
   bool has_phases_ = false, asked_to_stop_ = false;

@@ -19,6 +19,7 @@
 #include "retort/train/memory_shape.h"
 #include "retort/train/options.h"
 #include "retort/train/result.h"
+#include "retort/train/written_texts.h"
 
 namespace retort::train {
 
@@ -33,6 +34,7 @@ struct TrainSetup {
   const loss::Losses& losses;
   const optim::WeightRule* rule = nullptr;  ///< that the student's weights keep to; null: none
   data::SequenceStream* stream = nullptr;
+  Writing writing = {};  ///< of options.on_policy
   std::vector<HeldOutSet> held_out;
   CheckpointPlace checkpoints;
   record::Metrics* metrics = nullptr;

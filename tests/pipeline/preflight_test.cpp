@@ -45,6 +45,11 @@ class PreflightTest : public testing::Test {
     return "{name: chosen, kind: select, models: [born], teacher: born, data: [" + source +
            "], tokens: 512, " + test::TrainedProject::kPacking + "}";
   }
+  static std::string distil(const std::string& more) {
+    return "{name: student, kind: distill, from: " + test::TrainedProject::model() +
+           ", teacher: " + test::TrainedProject::model() + ", data: [text], tokens: 512, " +
+           test::TrainedProject::kPacking + more + "}";
+  }
   static std::string later_prune(const std::string& more, const std::string& parameters = "98%") {
     return "{name: pruned, kind: prune, from: born, data: [text], target: {parameters: " + parameters +
            "}, sequence_length: 64" + more + "}";
@@ -66,6 +71,17 @@ TEST_F(PreflightTest, DryRunPlansMemoryAndChangesNothing) {
   EXPECT_SAYS(outcome.summary, "stage tuned (finetune): memory plan");
   EXPECT_TRUE(told_.warnings.empty());
   EXPECT_FALSE(std::filesystem::exists(project_.path("run")));
+}
+
+TEST_F(PreflightTest, RefusesWritingThatCannotBe) {
+  const auto recipe = [&](const std::string& more) { return project_.recipe({distil(more)}); };
+  EXPECT_SAYS(refusal<base::UsageError>(recipe(", on_policy: {share: 1}")),
+              "stage 'student': on_policy: expected a prompt and what is written after it to fit");
+  const std::string fits = ", on_policy: {share: 1, max_new_tokens: 8, prompt_tokens: 8}";
+  EXPECT_SAYS(refusal<base::UsageError>(recipe(fits + ", loss: [{kind: cross_entropy}]")),
+              "stage 'student': on_policy: expected a loss that compares distributions");
+  const auto outcome = run(recipe(fits), project_.request(), told_);
+  EXPECT_SAYS(outcome.summary, "of which the student writes up to");
 }
 
 TEST_F(PreflightTest, RefusesWhatDoesNotFitIntoMemory) {

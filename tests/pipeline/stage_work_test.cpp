@@ -35,6 +35,22 @@ TEST(StageWork, OfTrainingIsItsStepsAndItsHeldOutLosses) {
                    alone.least_flops + 3 * 3 * 100 * forward(student));
 }
 
+TEST(StageWork, SaysWhatTheStudentWrites) {
+  const auto student = test::tiny_config();
+  train::TrainOptions options;
+  options.tokens = 1024;
+  options.packing.sequence_length = 64;
+  options.batch = {.sequences = 2, .accumulate = 2};
+  const auto without = training_work(options, student, &student, 1, c10::kFloat);
+  options.on_policy = {.share = 0.5, .max_new_tokens = 20, .prompt_tokens = 10};
+
+  const auto work = training_work(options, student, &student, 1, c10::kFloat);
+
+  EXPECT_SAYS(work.sentence, "in 4 steps, of which the student writes up to 320 tokens");
+  EXPECT_GT(work.most_flops, without.most_flops);
+  EXPECT_DOUBLE_EQ(work.least_flops, without.least_flops);
+}
+
 TEST(StageWork, OfScoresNeedsTheirTokens) {
   const std::vector models{test::tiny_config(), test::tiny_config(4)};
   eval::EvaluateOptions options{.context = 64, .tokens = 500};

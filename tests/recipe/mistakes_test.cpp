@@ -138,6 +138,14 @@ INSTANTIATE_TEST_SUITE_P(
              "squarehead}, "
              "{kind: squarehead}]}",
              "given twice"},
+        Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, on_policy: "
+             "{top_p: 0.9}}",
+             "stages.a.on_policy.share: expected beside the other keys of on_policy"},
+        Case{"{name: a, kind: distill, from: m/x, teacher: m/y, data: [books], tokens: 1k, on_policy: "
+             "{share: 1.5}}",
+             "stages.a.on_policy.share: expected at most 1"},
+        Case{"{name: a, kind: finetune, from: m/x, data: [books], tokens: 1k, on_policy: {share: 1}}",
+             "stages.a.on_policy: a key of kind distill, select, not of finetune"},
         Case{"{name: a, kind: prune, from: m/x, data: [books]}", "stages.a.target: missing"},
         Case{"{name: a, kind: prune, from: m/x, data: [books], target: {parameters: 160%}}",
              "a fraction between 0 and 1"},

@@ -35,6 +35,7 @@ stages:
   - {name: p, kind: prune, from: t, profile: f, data: a, target: {parameters: 3.3M}, channel_ranking: obs, head_ranking: wanda, winsorise_quantile: 1, units: uniform, blocks: false, width_multiple: 8, objective: {kl: 0.5}}
   - {name: s, kind: sparsify, from: ./p, data: [a], pattern: "4:8", method: sparse_gpt, mask: exact, polish: true, share: 60%, layers: [gate_proj, up_proj], blocks: [0, 2], dampening_fraction: 5%}
   - {name: d, kind: distill, from: s, teacher: /m/t, data: [a], tokens: 2e5, shard: {student_ranks: all, teacher_ranks: 4},
+     on_policy: {share: 25%, temperature: 0.7, top_p: 0.95, max_new_tokens: 96, prompt_tokens: 32},
      loss: [{kind: kl_divergence, temperature: 0.1, direction: reverse, temperature_squared: false},
             {kind: squarehead, weight: 3, layer_map: surviving, eps: 0}]}
   - {name: e, kind: evaluate, models: [t, d], teacher: d, data: [a], windows: rolling, context: 128, tokens: 1k, prompt: "null", max_new_tokens: 3,

@@ -30,7 +30,7 @@ struct Case {
   std::int64_t length = 128;
   train::BatchOptions batch{4, 1, 0};
   at::ScalarType dtype = at::kFloat;
-  bool distill = true, masked = false, keep = false, evaluate = false;
+  bool distill = true, masked = false, keep = false, evaluate = false, writes = false;
 };
 
 constexpr ModelShape kStudent{
@@ -163,6 +163,8 @@ std::vector<Case> cases() {
        .distill = false,
        .keep = true,
        .evaluate = true},
+      {.what = "writes", .student = kWide, .teacher = kWide, .batch = {2, 1, 0}, .writes = true},
+      {.what = "writes, and learns from more", .student = kStudent, .teacher = kTeacher, .writes = true},
       {.what = "unlike blocks, kept",
        .student = changed(kWide, with_unlike_blocks),
        .teacher = kWide,
@@ -196,6 +198,7 @@ class MemoryTest : public test::TrainingTest {
     given.options.tokens = test.length * test.batch.sequences * test.batch.accumulate;  // a step
     given.options.optim.lr = 1e-3;
     given.options.evaluate_every_steps = test.evaluate ? 1 : 0;
+    if (test.writes) given.options.on_policy = {.share = 0.5, .max_new_tokens = 40, .prompt_tokens = 24};
     given.sources = {source("one", {std::string(5000, 'x'), std::string(3000, 'y')})};
     return given;
   }

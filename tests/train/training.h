@@ -85,6 +85,7 @@ struct Given {
   std::vector<data::SourceOptions> sources;
   data::Encode encode = encode_bytes;
   std::int64_t available_bytes = std::int64_t{1} << 40;
+  std::vector<std::int32_t> stop_ids = {kSpecial.eos, 10 + ' '};  ///< of what the student writes
 };
 
 inline std::vector<loss::LossOptions> losses_of(const Given& given) {
@@ -148,6 +149,7 @@ class Training {
           given.dtype);
     losses_ = loss::make_losses(
         losses_of(given), {student_->layout().num_blocks(), teacher_ ? teacher_->layout().num_blocks() : 0});
+    take_losses_on_written();
     if (wrap) student_ = wrap(std::move(student_));
     if (wrap && teacher_) teacher_ = wrap(std::move(teacher_));
     if (teacher_) taught_by_.emplace(*teacher_);
@@ -164,6 +166,7 @@ class Training {
                                          shard::Use::frozen, given.dtype, at::kCPU, teacher_groups_);
     losses_ = loss::make_losses(losses_of(given),
                                 {student_->layout().num_blocks(), teacher_->layout().num_blocks()});
+    take_losses_on_written();
     taught_by_.emplace(*teacher_);
   }
 
@@ -171,6 +174,11 @@ class Training {
     data::SequenceStream stream(given_.sources, given_.options.packing, given_.encode, kSpecial,
                                 given_.options.seed);
     const bool leads = !world_ || world_->rank() == 0;
+    std::optional<data::SequenceStream> prompts;
+    if (leads && on_written_)
+      prompts.emplace(given_.sources, train::packing_of_prompts(given_.options),
+                      train::beginnings(given_.encode, given_.options.on_policy.prompt_tokens), kSpecial,
+                      train::seed_of_prompts(given_.options.seed), data::Split::training, 1);
     const auto plan = this->plan();
     train::TrainSetup setup{
         .stage = "stage",
@@ -181,6 +189,10 @@ class Training {
         .losses = losses_,
         .rule = given_.rule ? given_.rule : rule_.get(),
         .stream = leads ? &stream : nullptr,
+        .writing = {.losses = on_written_ ? &*on_written_ : nullptr,
+                    .prompts = prompts ? &*prompts : nullptr,
+                    .stop_ids = given_.stop_ids,
+                    .ids_without_token = {0}},
         .held_out = std::move(held_out),
         .checkpoints = {checkpoints(), {{"stage", "stage"}}, given_.options.keep_checkpoints},
         .metrics = leads ? &metrics_ : nullptr,
@@ -221,6 +233,11 @@ class Training {
   }
 
  private:
+  void take_losses_on_written() {
+    if (given_.options.on_policy.share > 0)
+      on_written_ = loss::make_losses(loss::losses_on_written_text(losses_of(given_)), {});
+  }
+
   const Given& given_;
   base::Path directory_;
   record::Metrics metrics_;
@@ -233,6 +250,7 @@ class Training {
   std::unique_ptr<optim::WeightRule> rule_;
   model::Lineage lineage_;
   loss::Losses losses_;
+  std::optional<loss::Losses> on_written_;
 };
 
 /// Documents of different lengths about nothing, one a line.

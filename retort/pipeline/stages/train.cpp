@@ -7,10 +7,12 @@
 #include <string>
 #include <utility>
 
+#include "retort/architecture/hf_config.h"
 #include "retort/base/error.h"
 #include "retort/comm/requests.h"
 #include "retort/data/countable_text.h"
 #include "retort/data/windows.h"
+#include "retort/eval/generation_config.h"
 #include "retort/io/model_directory.h"
 #include "retort/loss/losses.h"
 #include "retort/model/common_blocks.h"
@@ -301,6 +303,7 @@ std::optional<Training> planned(const PlanContext& context, const Stage& stage) 
   training.options.optim = optim::with_learning_rate(
       training.options.optim, student->hidden_size,
       begins ? optim::StartedFrom::random_weights : optim::StartedFrom::trained_weights);
+  train::check_on_policy(stage.name, training.options, training.losses);
   if (teacher) training.blocks = blocks_of(context, stage, training.losses, *student, *teacher);
   const auto losses = loss::make_losses(training.losses, training.blocks);
   const bool is_sparse = !begins && context.models.is_sparse(stage.from);
@@ -374,6 +377,80 @@ void say_learning_rate(const Context& context, const Training& training) {
                                         ", by the width of the model; optim.lr sets another"));
 }
 
+// What it takes to write texts; empty where the stage does not.
+struct WritingParts {
+  std::optional<loss::Losses> losses;
+  std::optional<data::SequenceStream> prompts;  // on rank 0
+  train::Writing writing = {};
+};
+
+// A student that ends its texts by another token than its teacher is never told to end them.
+void warn_of_other_ends(const Context& context, const Training& training,
+                        const std::vector<std::int32_t>& ends) {
+  const auto of_teacher =
+      eval::end_of_text_ids(training.teacher, architecture::read_config(training.teacher));
+  const bool common = std::ranges::any_of(
+      ends, [&](std::int32_t id) { return std::ranges::find(of_teacher, id) != of_teacher.end(); });
+  if (common) return;
+  const auto list = [](const std::vector<std::int32_t>& ids) {
+    std::string text;
+    for (const auto id : ids) text += base::join(text.empty() ? "" : ", ", id);
+    return text.empty() ? std::string("none") : text;
+  };
+  context.observer.message(
+      record::Level::warning,
+      base::join("stage '", training.stage.name, "': texts of the student end with the token ", list(ends),
+                 ", those of the teacher with ", list(of_teacher),
+                 "; the student will hardly learn to end what it writes: give both models the same "
+                 "eos_token_id in generation_config.json."));
+}
+
+// Collective.
+void prepare_writing(const Context& context, const Training& training, const ModelText& text,
+                     const Models& models, WritingParts& parts) {
+  const auto& options = training.options;
+  if (options.on_policy.share <= 0) return;
+  auto blocks = training.blocks;
+  blocks.num_tokens = models.num_tokens;
+  parts.losses = loss::make_losses(loss::losses_on_written_text(training.losses), blocks);
+  context.lead([&] {
+    parts.prompts.emplace(context.recipe.sources(training.stage), train::packing_of_prompts(options),
+                          train::beginnings(text.encode(), options.on_policy.prompt_tokens), text.special,
+                          train::seed_of_prompts(options.seed), data::Split::training, 1);
+  });
+  const auto& student = models.student->config();
+  auto& writing = parts.writing;
+  context.group.agree([&] {
+    writing.stop_ids = eval::end_of_text_ids(training.from, student);
+    if (context.leads()) warn_of_other_ends(context, training, writing.stop_ids);
+  });
+  writing.ids_without_token = text.ids_without_token(student.vocab_size);
+  // The teacher has no row for these.
+  for (auto id = models.num_tokens; id > 0 && id < student.vocab_size; ++id)
+    writing.ids_without_token.push_back(static_cast<std::int32_t>(id));
+  writing.losses = &*parts.losses;
+  writing.prompts = parts.prompts ? &*parts.prompts : nullptr;
+}
+
+// A student that has come to one of these learns nothing more from what it writes.
+void say_of_writing(const Context& context, const Stage& stage, const train::WrittenCounts& written) {
+  if (written.too_long_prompts > 0)
+    context.observer.message(record::Level::info,
+                             base::join(stage.name, ": ", written.too_long_prompts,
+                                        " prompts were longer than on_policy.prompt_tokens and left out"));
+  const auto warn = [&](std::int64_t count, const char* what) {
+    if (2 * count <= written.texts) return;
+    context.observer.message(
+        record::Level::warning,
+        base::join(stage.name, ": of ", written.texts, " texts that the student wrote, ", count, what));
+  };
+  warn(written.repeating,
+       " say the same few tokens over and over; begin with a better student, lower on_policy.share or "
+       "optim.lr.");
+  warn(written.ended_at_once,
+       " end at their first token; lower prompt_tokens, so that documents go on behind their beginnings.");
+}
+
 base::Json run(const Context& context, const Training& training) {
   const auto& stage = training.stage;
   const auto& options = training.options;
@@ -389,6 +466,8 @@ base::Json run(const Context& context, const Training& training) {
                    data::Split::training, train::prepared_sequences(options));
   });
   auto held_out = held_out_sets(context, training, text);
+  WritingParts writing;
+  prepare_writing(context, training, text, models, writing);
 
   train::TrainSetup setup{.stage = stage.name,
                           .options = options,
@@ -398,6 +477,7 @@ base::Json run(const Context& context, const Training& training) {
                           .losses = losses,
                           .rule = models.rule.get(),
                           .stream = stream ? &*stream : nullptr,
+                          .writing = writing.writing,
                           .held_out = std::move(held_out),
                           .checkpoints = {context.directory.checkpoints(stage.name),
                                           identity_of(stage, models), options.keep_checkpoints},
@@ -413,6 +493,7 @@ base::Json run(const Context& context, const Training& training) {
                                       outcome.progress.step, " of ", outcome.steps,
                                       "; a checkpoint is kept, the same command again goes on there.");
   if (stream) say_of_text(context, stage, *stream);
+  if (outcome.result.written) say_of_writing(context, stage, *outcome.result.written);
   const auto begin_of_text = begin_of_text_json(options.packing.bos, text);
   context.group.agree([&] { save_trained(context, training, models, begin_of_text); });
   base::Json result = {{"kind", recipe::name(stage.kind)}};
