@@ -60,7 +60,8 @@ CorpusRow row_of(const base::Json& json) {
 
 class Maker {
  public:
-  explicit Maker(const CorpusWork& work) : work_(work), rows_(work.model, work.asked, agreed_date()) {
+  Maker(const CorpusWork& work, std::string date)
+      : work_(work), date_(std::move(date)), rows_(work.model, work.asked, date_) {
     const auto plan = rows_.plan(work_.available_bytes);
     work_.observer.message(record::Level::debug, "memory plan\n" + shard::describe(plan));
     shard::require_fits(plan, work_.available_bytes);
@@ -68,7 +69,7 @@ class Maker {
 
   CorpusResult make() {
     comm::lead(work_.group, [&] {
-      file_.emplace(work_.out, work_.settings, rows_date_, work_.asked.tokens, work_.asked.asks_itself());
+      file_.emplace(work_.out, work_.settings, date_, work_.asked.tokens, work_.asked.asks_itself());
       if (file_->counts().rows > 0 && !file_->finished())
         work_.observer.message(record::Level::info,
                                base::join(work_.name, ": goes on behind ", file_->counts().kept(),
@@ -88,14 +89,6 @@ class Maker {
   }
 
  private:
-  std::string agreed_date() {
-    rows_date_ = comm::led(work_.group, [&] {
-      const auto about = CorpusFile::read_about(work_.out);
-      return about.is_object() ? about.value(keys::kDate, today()) : today();
-    });
-    return rows_date_;
-  }
-
   // What rank 0 knows of the file.
   void share_state() {
     const auto said = comm::led(work_.group, [&] {
@@ -211,7 +204,7 @@ class Maker {
   }
 
   const CorpusWork& work_;
-  std::string rows_date_;
+  std::string date_;
   CorpusRows rows_;
   std::optional<CorpusFile> file_;  // of rank 0
   CorpusCounts counts_;
@@ -250,7 +243,13 @@ base::Json corpus_settings(const TextModel& model, const data::GeneratedText& as
 }
 
 CorpusResult make_corpus(const CorpusWork& work) {
-  return Maker(work).make();
+  const auto date = comm::led(work.group, [&] {
+    const auto about = CorpusFile::read_about(work.out);
+    return about.is_object() ? about.value(keys::kDate, today()) : today();
+  });
+  std::optional<Maker> maker;
+  work.group.agree([&] { maker.emplace(work, date); });
+  return maker->make();
 }
 
 base::Json generate_corpus(const CorpusRequest& request, record::Observer& observer) {

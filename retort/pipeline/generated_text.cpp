@@ -143,12 +143,13 @@ PlannedText planned_text(const PlanContext& context, const SourceOptions& source
   const auto& asked = source.generated;
   const auto known = context.models.path(asked.model);
   const auto path = known ? *known : context.models.tokenizer_of_line(asked.model);
-  // Of a model with random weights there is a tokenizer alone.
+  // Of a model with random weights there may be a tokenizer alone.
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored) && !std::filesystem::exists(path / "config.json", ignored))
     return {};
   const auto device = context.place.device;
-  const TextModel model(path, device, dtype_on(device), context.observer);
+  TextModel model(path, device, dtype_on(device), context.observer);
+  if (!known) model.config = context.models.config_of_line(asked.model);
   const CorpusRows rows(model, asked, "2000-01-01");
   PlannedText planned{.memory = rows.plan(context.place.bytes_of_rank()), .work = {}};
   if (asked.tokens > 0) planned.work = writing_work(asked, model.config, model.dtype);
