@@ -10,6 +10,7 @@
 #include "retort/comm/group.h"
 #include "retort/data/sequence_stream.h"
 #include "retort/eval/generate_texts.h"
+#include "retort/loss/losses.h"
 #include "retort/shard/parameters.h"
 #include "retort/train/options.h"
 

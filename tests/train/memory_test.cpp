@@ -232,8 +232,10 @@ TEST_F(MemoryTest, ThePlanIsNearThePeak) {
                 ratio);
     EXPECT_GT(ratio, 1 - allowed) << test.what << ", " << at::toString(test.dtype) << "\n"
                                   << witness.messages.front();
-    EXPECT_LT(ratio, 1 + allowed) << test.what << ", " << at::toString(test.dtype) << "\n"
-                                  << witness.messages.front();
+    // What is written does not fill its sequences.
+    EXPECT_LT(ratio, 1 + (test.writes ? 2 : 1) * allowed)
+        << test.what << ", " << at::toString(test.dtype) << "\n"
+        << witness.messages.front();
   }
 }
 
