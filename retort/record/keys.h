@@ -70,7 +70,6 @@ inline constexpr Key kRingBytes{"ring_bytes"};
 inline constexpr Key kExposedSeconds{"exposed_seconds"};
 
 // Texts that a model wrote, and what is said beside them.
-inline constexpr Key kTexts{"texts"};
 inline constexpr Key kMessages{"messages"};
 inline constexpr Key kDropped{"dropped"};
 inline constexpr Key kSinceKept{"since_kept"};
