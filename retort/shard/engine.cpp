@@ -95,8 +95,8 @@ void Engine::forward_backward(std::span<const MicroBatch> batches, std::int64_t 
     counts_.written_targets += targets;
   }
   // Not waited for here: weights that the last update made may be on their way before it.
-  static_assert(sizeof(Counts) == 4 * sizeof(double), "numbers, nothing between them");
-  counting_ = group_.all_reduce({&counts_, 4, comm::Type::f64});
+  static_assert(sizeof(Counts) == 4 * sizeof(double), "numbers, those of written text last");
+  counting_ = group_.all_reduce({&counts_, on_written_ ? 4U : 2U, comm::Type::f64});
   student_.zero_gradients();
   const auto losses = std::ssize(losses_.all()) + (on_written_ ? std::ssize(on_written_->on_logits) : 0);
   sums_L_ = at::zeros({losses}, student_.own_gradient(0).options().dtype(at::kDouble));

@@ -139,8 +139,9 @@ TEST_F(GeneratedText, IsRefusedBeforeTheRunWhereItCannotBeWritten) {
 
 // One text cannot be divided.
 TEST_F(GeneratedText, IsRefusedWhereItHoldsOutNothing) {
-  write_recipe("model: born, tokens: 1, max_new_tokens: 24",
-               {train_stage(128), "{name: scores, kind: evaluate, models: [born], data: [made]}"});
+  write_recipe(
+      "model: born, tokens: 1, max_new_tokens: 24",
+      {train_stage(128), "{name: scores, kind: evaluate, models: [born], data: [made], context: 64}"});
   const auto found = project_.run(in("run"));
   EXPECT_EQ(found.code, 3) << found.err;
   EXPECT_SAYS(found.err, "expected held-out documents with text in 'made'");
