@@ -136,7 +136,8 @@ TEST(WriteGgufTokenizer, OfPhi3ComesBackWithTokensThatTakeSpacesAlong) {
     for (auto& [key, value] : entries)
       if (key == "tokenizer.ggml.tokens") std::get<std::vector<std::string>>(value)[1] = "<|user|>";
     std::map<std::string, bool> tokens;
-    for (const Json& token : read_back(entries)["added_tokens"]) tokens[token["content"]] = token["rstrip"];
+    const Json read = read_back(entries);
+    for (const Json& token : read["added_tokens"]) tokens[token["content"]] = token["rstrip"];
     return tokens;
   };
   EXPECT_EQ(strips("Phi-3 mini"), (std::map<std::string, bool>{{"<unk>", false}, {"<|user|>", true}}));
