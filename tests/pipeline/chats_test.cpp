@@ -109,7 +109,7 @@ TEST_F(Chats, AreLearnedCalibratedOnAndMeasuredBesidePlainText) {
 TEST_F(Chats, NeedAChatTemplateBeforeARunBegins) {
   test::Listener listener;
   for (const char* stage :
-       {"{name: t, kind: finetune, from: MODEL, data: [chats], tokens: 1k}",
+       {"{name: t, kind: finetune, from: MODEL, data: [chats], tokens: 1k, packing: {sequence_length: 64}}",
         "{name: t, kind: evaluate, models: [MODEL], data: [text], context: 64, chat: Hello}"})
     EXPECT_SAYS(test::message_of<base::ModelError>(
                     [&] { run(recipe({stage}), test::run_in(project_.run_directory()), listener); }),
