@@ -84,9 +84,15 @@ std::vector<Inspected> from_recipe(const DataOptions& options) {
     base::require<base::UsageError>(known, "data inspect: --source ", name, ": ", options.inputs.front(),
                                     " has no such source; name one under its data.");
   }
-  for (const auto& source : recipe.data)
-    if (options.sources.empty() || std::ranges::find(options.sources, source.name) != options.sources.end())
-      all.push_back(of_recipe(recipe, source));
+  for (const auto& source : recipe.data) {
+    const bool named = std::ranges::find(options.sources, source.name) != options.sources.end();
+    if (!named && !options.sources.empty()) continue;
+    base::require<base::UsageError>(
+        !source.generated.is_given(), "data inspect: source '", source.name,
+        "': expected text that is there, found one that a model writes in a run; inspect text/", source.name,
+        "/text.jsonl of the run directory", source.chat ? " with --chat and --model." : ".");
+    all.push_back(of_recipe(recipe, source));
+  }
   return all;
 }
 

@@ -77,6 +77,10 @@ TEST_F(DataInspect, WritesAPageAndReplacesNothingElse) {
 
 TEST_F(DataInspect, SaysWhatIsWrong) {
   EXPECT_SAYS(inspect({"my.yaml", "--source", "x"}).err, "has no such source");
+  write("written.yaml",
+        "version: 1\ndata: {made: {generated: {model: ./model, tokens: 1k}}}\nstages:\n"
+        "  - {name: t, kind: finetune, from: ./model, data: [made], tokens: 1k}\n");
+  EXPECT_SAYS(inspect({"written.yaml"}).err, "found one that a model writes in a run; inspect text/made/");
   EXPECT_SAYS(inspect({"my.yaml", "--chat"}).err, "a recipe says how its text is read");
   EXPECT_SAYS(inspect({"notes.txt", "--source", "x"}).err, "found files");
   EXPECT_SAYS(inspect({"notes.txt", "--chat"}).err, "found plain text in");
