@@ -15,7 +15,7 @@ namespace {
 
 // Of the rate of products: what stages reach, a search by layer least and scores most (benchmarks).
 constexpr double kLeastShare = 0.5, kMostShare = 0.85;
-// The same of texts that grow by a token at a time (benchmarks/corpus).
+// The same of texts that grow by a token at a time: bounds by estimate.
 constexpr double kLeastWritingShare = 0.05, kMostWritingShare = 0.5;
 
 struct Seconds {

@@ -25,7 +25,7 @@ namespace {
 namespace keys = record::keys;
 using data::SourceOptions;
 
-// Of the tokens that a model makes, questions included, those that are kept (benchmarks/corpus).
+// Of the tokens that a model makes, questions included, those that are kept: bounds by estimate.
 constexpr double kLeastKept = 0.4, kMostKept = 0.95;
 
 bool is_whole(const base::Json& about, std::int64_t budget_tokens) {

@@ -24,7 +24,7 @@ double written_tokens(const train::TrainOptions& options, std::int64_t steps) {
   return std::floor(texts) * static_cast<double>(how.max_new_tokens);
 }
 
-// A token of a few texts together takes longer than its share of a pass over many (benchmarks/on_policy).
+// A token of a few texts together takes longer than its share of a pass over many: an estimate.
 constexpr double kWritingFactor = 4;
 
 }  // namespace
