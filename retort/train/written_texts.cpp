@@ -111,11 +111,12 @@ data::PackingOptions packing_of_prompts(const TrainOptions& options) {
 }
 
 data::Encode beginnings(data::Encode encode, std::int64_t tokens) {
-  return [encode = std::move(encode), most = to_size(tokens)](std::string_view text) {
-    auto ids = encode(text);
+  encode.text = [text_ids = std::move(encode.text), most = to_size(tokens)](std::string_view text) {
+    auto ids = text_ids(text);
     if (ids.size() > most) ids.resize(most);
     return ids;
   };
+  return encode;
 }
 
 std::uint64_t seed_of_prompts(std::uint64_t seed) {

@@ -30,6 +30,17 @@ TEST(WrittenSequences, AShareIsExactOverAStage) {
     }
 }
 
+TEST(Beginnings, CutTextAndLeaveChatsWhole) {
+  data::Encode encode([](std::string_view text) { return Ids(text.size(), 1); });
+  encode.chat = [](const chat::Conversation&) { return data::ChatTokens{.ids = {1, 2, 3, 4, 5}}; };
+  const auto shortened = train::beginnings(encode, 3);
+
+  EXPECT_EQ(shortened("ab"), Ids(2, 1));
+  EXPECT_EQ(shortened("abcd"), Ids(3, 1));
+  ASSERT_TRUE(shortened.chat) << "or a source of chats cannot be read";
+  EXPECT_EQ(shortened.chat({}).ids, (Ids{1, 2, 3, 4, 5}));
+}
+
 TEST(PromptsOf, AreTheBeginningsOfDocuments) {
   // One that goes on, one of 4 tokens, one of a single token, one that the end cuts off.
   const data::Sequence sequence{.ids = {1, 2, 3, 4, 5, 6, 7, 8, 9},
