@@ -45,6 +45,11 @@ double held_out_place(std::string_view text) {
   return static_cast<double>(text_hash(text) >> 11) * 0x1.0p-53;
 }
 
+bool is_held_out(const HeldOut& rule, const Document& document) {
+  if (rule.every > 0) return document.number % rule.every == rule.every - 1;
+  return held_out_place(document.text) < rule.fraction;
+}
+
 DocumentReader::DocumentReader(SourceOptions source, Split split)
     : source_(std::move(source)), split_(split) {
   check_rule(source_);
@@ -88,14 +93,10 @@ bool DocumentReader::open_next() {
 bool DocumentReader::belongs(const Document& document) const {
   const HeldOut& rule = source_.held_out;
   if (split_ == Split::all || (split_ == Split::held_out && !rule.paths.empty())) return true;
-  bool held_out = false;
-  if (!rule.paths.empty()) {
-    held_out = std::binary_search(held_out_texts_.begin(), held_out_texts_.end(), text_hash(document.text));
-  } else if (rule.every > 0) {
-    held_out = document.number % rule.every == rule.every - 1;
-  } else {
-    held_out = held_out_place(document.text) < rule.fraction;
-  }
+  const bool held_out =
+      rule.paths.empty()
+          ? is_held_out(rule, document)
+          : std::binary_search(held_out_texts_.begin(), held_out_texts_.end(), text_hash(document.text));
   return held_out == (split_ == Split::held_out);
 }
 

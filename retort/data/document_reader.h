@@ -30,6 +30,8 @@ struct Stopped {};
 
 /// Where a text lies between 0 and 1, by its hash: a held-out fraction takes the texts below it.
 double held_out_place(std::string_view text);
+/// Whether a rule without files holds a document out: by its number or its text.
+bool is_held_out(const HeldOut& rule, const Document& document);
 
 class DocumentReader {
  public:

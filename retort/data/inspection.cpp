@@ -38,13 +38,6 @@ Json quantiles(std::vector<std::int64_t> values) {
           {"p90", at(0.9)},          {"p99", at(0.99)}, {"most", values.back()}};
 }
 
-// Whether a rule other than files holds a document out.
-bool is_held_out(const HeldOut& rule, const Document& document) {
-  if (!rule.paths.empty()) return false;
-  if (rule.every > 0) return document.number % rule.every == rule.every - 1;
-  return held_out_place(document.text) < rule.fraction;
-}
-
 class Inspector {
  public:
   Inspector(const SourceOptions& source, const Encode& encode, const SpecialTokens& special,
@@ -68,7 +61,7 @@ class Inspector {
 
   void add(const Document& document) {
     ++documents_;
-    held_out_ += is_held_out(source_.held_out, document) ? 1 : 0;
+    held_out_ += source_.held_out.paths.empty() && is_held_out(source_.held_out, document) ? 1 : 0;
     const auto hash = base::hash64(document.text);
     const bool copy = !seen_.insert(hash).second;
     duplicates_ += copy ? 1 : 0;

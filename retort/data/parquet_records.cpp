@@ -30,19 +30,47 @@ void require_no_chat(const parquet::Table& table, const SourceOptions& source, c
                                    kNoChats, ".");
 }
 
-class ParquetRecords : public RecordReader {
+// Rows that are passed over are read no sooner than the row behind them.
+class ParquetReader : public RecordReader {
  public:
-  ParquetRecords(const SourceOptions& source, const base::Path& path)
+  ParquetReader(const SourceOptions& source, const base::Path& path)
       : table_(parquet::open(path, {.value_bytes = kMaxDocumentBytes})),
-        skip_bad_rows_(source.skip_bad_lines) {
+        skip_bad_rows_(source.skip_bad_lines) {}
+
+  bool skip() override {
+    if (passed_ >= table_->rows()) return false;
+    ++passed_;
+    ++unread_;
+    return true;
+  }
+
+ protected:
+  // Goes to the next row of `rows`, which reads into `into`; false at the end.
+  template <typename Rows, typename... Into>
+  bool go_on(Rows& rows, Into&... into) {
+    if (const auto count = std::exchange(unread_, 0); count > 0) rows.skip(count);
+    if (!rows.next(into...)) return false;
+    ++passed_;
+    return true;
+  }
+
+  std::unique_ptr<parquet::Table> table_;
+  bool skip_bad_rows_;
+
+ private:
+  std::int64_t passed_ = 0;  // rows, read or not
+  std::int64_t unread_ = 0;  // of these, which the file has yet to pass over
+};
+
+class ParquetRecords : public ParquetReader {
+ public:
+  ParquetRecords(const SourceOptions& source, const base::Path& path) : ParquetReader(source, path) {
     require_no_chat(*table_, source, path);
     texts_ = table_->texts(source.field);
   }
 
   Record next(std::string& text) override {
-    if (const auto rows = std::exchange(unread_, 0); rows > 0) texts_->skip(rows);
-    if (!texts_->next()) return Record::end;
-    ++passed_;
+    if (!go_on(*texts_)) return Record::end;
     const auto found = texts_->text();
     const auto good = found ? text::valid_utf8_prefix(*found) : 0;
     if (!found || good < found->size()) {
@@ -51,13 +79,6 @@ class ParquetRecords : public RecordReader {
     }
     text.assign(*found);
     return Record::document;
-  }
-
-  bool skip() override {
-    if (passed_ >= table_->rows()) return false;
-    ++passed_;
-    ++unread_;
-    return true;
   }
 
  private:
@@ -73,11 +94,7 @@ class ParquetRecords : public RecordReader {
         base::join(texts_->place(), what, "; correct the row or let the recipe skip bad lines."));
   }
 
-  std::unique_ptr<parquet::Table> table_;
   std::unique_ptr<parquet::Texts> texts_;
-  bool skip_bad_rows_;
-  std::int64_t passed_ = 0;  // rows, read or not
-  std::int64_t unread_ = 0;  // of these, which the texts have yet to pass over
 };
 
 // Those of the columns that may hold a conversation.
@@ -101,19 +118,16 @@ std::vector<std::string> chat_columns(const parquet::Table& table, const SourceO
   return columns;
 }
 
-class ParquetChats : public RecordReader {
+class ParquetChats : public ParquetReader {
  public:
   ParquetChats(const SourceOptions& source, const base::Path& path)
-      : table_(parquet::open(path, {.value_bytes = kMaxDocumentBytes})),
+      : ParquetReader(source, path),
         field_(source.field),
-        skip_bad_rows_(source.skip_bad_lines),
         rows_(table_->read(chat_columns(*table_, source, path))) {}
 
   Record next(std::string& text) override {
-    if (const auto rows = std::exchange(unread_, 0); rows > 0) rows_->skip(rows);
     base::Json row;
-    if (!rows_->next(row)) return Record::end;
-    ++passed_;
+    if (!go_on(*rows_, row)) return Record::end;
     try {
       text = conversation_text(row, field_);
       return Record::document;
@@ -124,20 +138,9 @@ class ParquetChats : public RecordReader {
     }
   }
 
-  bool skip() override {
-    if (passed_ >= table_->rows()) return false;
-    ++passed_;
-    ++unread_;
-    return true;
-  }
-
  private:
-  std::unique_ptr<parquet::Table> table_;
   std::string field_;
-  bool skip_bad_rows_;
   std::unique_ptr<parquet::Rows> rows_;
-  std::int64_t passed_ = 0;  // rows, read or not
-  std::int64_t unread_ = 0;
 };
 
 }  // namespace

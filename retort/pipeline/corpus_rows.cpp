@@ -272,10 +272,9 @@ CorpusRow CorpusRows::conversation_row(const Asked& asked, const eval::Generatio
           .line = {{keys::kMessages, conversation.messages}, {keys::kText, text}}};
 }
 
-void CorpusRows::make_conversations(eval::TextWeights& weights, const std::vector<Asked>& asked,
-                                    const Listener& listener) const {
-  std::vector<eval::Prompt> prompts;
-  for (const auto& one : asked) prompts.push_back({one.ids, random_number(one.number, true)});
+// What is made in a loop ends early.
+void CorpusRows::make_rows(eval::TextWeights& weights, const std::vector<eval::Prompt>& prompts,
+                           const Listener& listener, const RowOf& row_of) const {
   LoopWatch loops;
   const eval::TextsListener made{
       .token = [&](std::size_t) { listener.token(); },
@@ -283,9 +282,18 @@ void CorpusRows::make_conversations(eval::TextWeights& weights, const std::vecto
       .done =
           [&](std::size_t prompt, const eval::Generation& generation) {
             loops.forget(prompt);
-            listener.done(conversation_row(asked[prompt], generation));
+            listener.done(row_of(prompt, generation));
           }};
   eval::generate_texts(weights, prompts, answer_options(), made);
+}
+
+void CorpusRows::make_conversations(eval::TextWeights& weights, const std::vector<Asked>& asked,
+                                    const Listener& listener) const {
+  std::vector<eval::Prompt> prompts;
+  for (const auto& one : asked) prompts.push_back({one.ids, random_number(one.number, true)});
+  make_rows(weights, prompts, listener, [&](std::size_t prompt, const eval::Generation& generation) {
+    return conversation_row(asked[prompt], generation);
+  });
 }
 
 std::vector<std::int32_t> CorpusRows::ids_of_start(std::int64_t number) const {
@@ -316,16 +324,9 @@ void CorpusRows::make_documents(eval::TextWeights& weights, std::span<const std:
                                 const Listener& listener) const {
   std::vector<eval::Prompt> prompts;
   for (const auto number : numbers) prompts.push_back({ids_of_start(number), random_number(number, true)});
-  LoopWatch loops;
-  const eval::TextsListener made{
-      .token = [&](std::size_t) { listener.token(); },
-      .ends = [&](std::size_t prompt, std::int32_t id) { return loops.ends(prompt, id); },
-      .done =
-          [&](std::size_t prompt, const eval::Generation& generation) {
-            loops.forget(prompt);
-            listener.done(document_row(numbers[prompt], generation));
-          }};
-  eval::generate_texts(weights, prompts, answer_options(), made);
+  make_rows(weights, prompts, listener, [&](std::size_t prompt, const eval::Generation& generation) {
+    return document_row(numbers[prompt], generation);
+  });
 }
 
 }  // namespace retort::pipeline

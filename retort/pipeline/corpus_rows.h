@@ -54,6 +54,9 @@ class CorpusRows {
   std::vector<Asked> questions_by_model(eval::TextWeights& weights, std::span<const std::int64_t> numbers,
                                         const Listener& listener) const;
   std::vector<Asked> questions_of_file(std::span<const std::int64_t> numbers, const Listener& listener) const;
+  using RowOf = std::function<CorpusRow(std::size_t prompt, const eval::Generation& made)>;
+  void make_rows(eval::TextWeights& weights, const std::vector<eval::Prompt>& prompts,
+                 const Listener& listener, const RowOf& row_of) const;
   void make_conversations(eval::TextWeights& weights, const std::vector<Asked>& asked,
                           const Listener& listener) const;
   void make_documents(eval::TextWeights& weights, std::span<const std::int64_t> numbers,
